@@ -437,6 +437,7 @@ CUA_DEFINE_HASHMAP(pairs64, uint64_t, uint64_t)
 CUA_DEFINE_HASHMAP_QUAD(pairs32, uint32_t, uint32_t)
 CUA_DEFINE_HASHMAP_QUAD(pairs64, uint64_t, uint64_t)
 CUA_DEFINE_HASHMAP_UPDATE(add32, pairs32, old + operand)
+CUA_DEFINE_HASHMAP_UPDATE_OP(add_op32, pairs32, CUA_UPDATE_ADD)
 
 static __device__ int typed_insert(const struct cua_hashmap_view *view, uint32_t key,
 				   uint32_t value)
@@ -581,6 +582,13 @@ static __global__ void update_typed(struct cua_hashmap_view view, size_t n, cons
 {
 	EACH(i, n)
 	add32(&view, keys[i], values[i]);
+}
+
+static __global__ void update_op_typed(struct cua_hashmap_view view, size_t n, const uint32_t *keys,
+				       const uint32_t *values)
+{
+	EACH(i, n)
+	add_op32(&view, keys[i], values[i]);
 }
 
 static unsigned lane_blocks(size_t items)
@@ -939,7 +947,7 @@ static void small_shape(size_t n_keys)
 
 /* ---- updates ---- */
 
-static double uniform_rate[3]; /* for each way of updating */
+static double uniform_rate[4]; /* for each way of updating */
 
 /* Adds 1 to the values of `ops` keys, starting with a cleared map. */
 template <typename Call>
@@ -986,11 +994,12 @@ template <typename Call> static size_t lane_ops(enum skew skew, Call call)
 	return ops < n ? ops : n;
 }
 
-static void update_cases(size_t n_keys)
+static void update_cases(size_t n_keys, bool never_erases)
 {
 	const uint32_t *update = (const uint32_t *)absent, *ones = (const uint32_t *)values;
 
-	open_shape("4+4, 0.8", 4, n_keys, 80);
+	map_options.no_erase = never_erases;
+	open_shape(never_erases ? "4+4, no erase" : "4+4, 0.8", 4, n_keys, 80);
 	for (int s = 0; s < SKEWS; s++) {
 		const enum skew skew = (enum skew)s;
 		char what[24];
@@ -1016,7 +1025,18 @@ static void update_cases(size_t n_keys)
 		ops = lane_ops(skew, typed_lanes);
 		update_row(skew, 2, "CUA_DEFINE_HASHMAP_UPDATE in a kernel", ops,
 			   [=] { typed_lanes(ops); });
+		auto op_lanes = [=](size_t some) {
+			update_op_typed<<<lane_blocks(some), THREADS>>>(view, some, update, ones);
+		};
+		ops = lane_ops(skew, op_lanes);
+		update_row(skew, 3, "CUA_DEFINE_HASHMAP_UPDATE_OP in a kernel", ops,
+			   [=] { op_lanes(ops); });
 		table_end(&table);
+	}
+	if (never_erases) {
+		close_map();
+		map_options.no_erase = 0;
+		return;
 	}
 
 	/* all lanes find the same key, or insert it */
@@ -1133,7 +1153,8 @@ int main(int argc, char **argv)
 	large_shape("8+8, 0.8", 8, large, 80, true);
 	keyed_shape("4+4, keyed", 4, large);
 	keyed_shape("8+8, keyed", 8, large);
-	update_cases(large);
+	update_cases(large, false);
+	update_cases(large, true);
 	small_shape(little);
 	batch_cases(batches);
 

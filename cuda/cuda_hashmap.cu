@@ -614,6 +614,12 @@ write_by_quads(const struct cua_hashmap_view *view, int op, int active, uint64_t
 			}
 			may_list = 0;
 		}
+		if (op != CUA__HASHMAP_INSERT && op != CUA__HASHMAP_ASSIGN &&
+		    cua__hashmap_word_is_native(view, KS, VS)) {
+			cua__hashmap_word_apply(spot.at, cua__hashmap_word_key(KS, spot.word),
+						value, (enum cua_update)op, CUA_RELAXED);
+			return result;
+		}
 		*there = cua__hashmap_word_value(KS, VS, spot.word);
 		if (op != CUA__HASHMAP_ASSIGN)
 			next = cua__hashmap_combine(*there, value, VS, (enum cua_update)op);

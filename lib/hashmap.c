@@ -34,7 +34,7 @@ enum cua_status cua_hashmap_create(struct cua_context *ctx,
 	if (!capacity || cua__options(options, &chosen, sizeof(chosen)))
 		return CUA_ERROR_VALUE;
 	if (chosen.grow_percent > 95 || chosen.own_hash > 1 || chosen.portable > 1 ||
-	    chosen.hash > CUA_HASHMAP_HASH_KEYED || chosen.reserved ||
+	    chosen.hash > CUA_HASHMAP_HASH_KEYED || chosen.no_erase > 1 ||
 	    (chosen.own_hash && chosen.hash) ||
 	    (chosen.max_probes && (chosen.max_probes < CUA_HASHMAP_LEAST_MAX_PROBES ||
 				   chosen.max_probes > CUA_HASHMAP_MOST_MAX_PROBES)))
@@ -53,6 +53,7 @@ enum cua_status cua_hashmap_create(struct cua_context *ctx,
 	map->view.seed_high = chosen.hash == CUA_HASHMAP_HASH_KEYED ? secret.hi : 0;
 	map->view.hash = chosen.hash;
 	map->view.max_probes = chosen.max_probes;
+	map->view.no_erase = chosen.no_erase;
 	map->view.key_size = key_size;
 	map->view.value_size = value_size;
 	status = cua__hashmap_lay_out(map, capacity);
@@ -294,6 +295,8 @@ enum cua_status cua_hashmap_contains_n(struct cua_hashmap *map, size_t n, const 
 enum cua_status cua_hashmap_erase_n(struct cua_hashmap *map, size_t n, const void *keys,
 				    uint8_t *found)
 {
+	if (map && map->options.no_erase)
+		return CUA_ERROR_UNSUPPORTED;
 	return BULK(map, erase, 0, .n = n, .keys = keys, .flags = found);
 }
 

@@ -15,6 +15,8 @@
 #define BATCH_BYTES ((size_t)4 << 20)
 #define FILE_VERSION 1u
 #define SAME_ORDER 0x01020304u
+#define PORTABLE 1u
+#define NO_ERASE 2u
 
 struct header {
 	char magic[8];
@@ -25,7 +27,7 @@ struct header {
 	uint64_t slots;
 	uint64_t seed;
 	uint64_t rejects;
-	uint32_t grow_percent, portable;
+	uint32_t grow_percent, flags;
 	uint32_t hash, max_probes;
 	uint64_t pairs_sum;
 	uint64_t header_sum; /* of all fields before it */
@@ -125,7 +127,7 @@ static enum cua_status save_to(struct cua_hashmap *map, struct cua__replace *fil
 	h.max_probes = map->options.max_probes;
 	h.rejects = map->options.rejects;
 	h.grow_percent = map->options.grow_percent;
-	h.portable = map->options.portable;
+	h.flags = (map->options.portable ? PORTABLE : 0) | (map->options.no_erase ? NO_ERASE : 0);
 	/* a multiple of the word size, too */
 	s.room = BATCH_BYTES / (8 * size) * (8 * size);
 	s.bytes = malloc(s.room);
@@ -222,7 +224,8 @@ static enum cua_status read_header(int fd, struct header *h)
 	    h->version != FILE_VERSION || h->header_sum != header_sum(h) ||
 	    type_of(h->key_size) == CUA_NONE ||
 	    (h->value_size && type_of(h->value_size) == CUA_NONE) || !h->slots ||
-	    h->grow_percent > 95 || h->portable > 1 || h->hash > CUA_HASHMAP_HASH_KEYED ||
+	    h->grow_percent > 95 || h->flags > (PORTABLE | NO_ERASE) ||
+	    h->hash > CUA_HASHMAP_HASH_KEYED ||
 	    (h->max_probes && (h->max_probes < CUA_HASHMAP_LEAST_MAX_PROBES ||
 			       h->max_probes > CUA_HASHMAP_MOST_MAX_PROBES)))
 		return CUA_ERROR_CORRUPT;
@@ -320,7 +323,8 @@ static enum cua_status load_from(struct cua_context *ctx, const struct cua_hashm
 	own.seed = h.seed;
 	own.rejects = h.rejects;
 	own.grow_percent = h.grow_percent;
-	own.portable = h.portable;
+	own.portable = (h.flags & PORTABLE) != 0;
+	own.no_erase = (h.flags & NO_ERASE) != 0;
 	own.hash = h.hash;
 	own.max_probes = h.max_probes;
 	status = create_for(ctx, options ? options : &own, &h, &map);

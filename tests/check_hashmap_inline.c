@@ -43,10 +43,74 @@ static uint64_t hash_text(const char *text, uint64_t seed)
 
 CUA_DEFINE_HASHMAP(macro_u32, uint32_t, uint32_t)
 CUA_DEFINE_HASHMAP_UPDATE(macro_named, macro_u32, old + operand + next + before + with)
+CUA_DEFINE_HASHMAP_UPDATE_OP(macro_add, macro_u32, CUA_UPDATE_ADD)
+CUA_DEFINE_HASHMAP_UPDATE_OP(macro_min, macro_u32, CUA_UPDATE_MIN)
 CUA_DEFINE_HASHMAP(macro_two, uint32_t, struct two)
 CUA_DEFINE_HASHMAP_UPDATE(macro_two_add, macro_two, add_two(old, operand))
 CUA_DEFINE_HASHMAP_WITH(macro_text, const char *, uint64_t, hash_text, equal_text)
 CUA_DEFINE_HASHSET(macro_set, uint64_t)
+
+/* ---- maps that never erase ---- */
+
+static uint32_t updated(uint32_t old, uint32_t operand, enum cua_update op)
+{
+	switch (op) {
+	case CUA_UPDATE_ADD: return old + operand;
+	case CUA_UPDATE_MIN: return old < operand ? old : operand;
+	case CUA_UPDATE_MAX: return old > operand ? old : operand;
+	case CUA_UPDATE_AND: return old & operand;
+	case CUA_UPDATE_OR: return old | operand;
+	default: return old ^ operand;
+	}
+}
+
+static int update_by(const struct cua_hashmap_view *view, int typed, uint32_t key, uint32_t operand,
+		     enum cua_update op)
+{
+	if (typed && op == CUA_UPDATE_ADD)
+		return macro_add(view, key, operand);
+	if (typed && op == CUA_UPDATE_MIN)
+		return macro_min(view, key, operand);
+	/* the bits above the map's size do not count */
+	return cua_hashmap_update(view, key, operand | (uint64_t)9 << 32, op);
+}
+
+/* Updates of present keys, by all operations; keys 0 and 1 have reserved slots. */
+START_TEST(never_erases)
+{
+	static const uint32_t keys[] = {0, 1, 2, 7, 0xffffffffu};
+	static const uint32_t operands[] = {0, 1, 5, 0x80000000u, 0xfffffffeu, 0xffffffffu};
+	enum { KEYS = 5, OPERANDS = 6, OPERATIONS = CUA_UPDATE_XOR - CUA_UPDATE_ADD + 1 };
+	const struct cua_hashmap_options o = {.struct_size = sizeof(o), .no_erase = 1};
+	struct cua_context *ctx = test_context(CUA_BACKEND_CPU);
+	struct cua_hashmap *map = NULL;
+	struct cua_hashmap_view view;
+
+	ck_assert_cua(cua_hashmap_create(ctx, &o, CUA_U32, CUA_U32, 10, &map));
+	ck_assert_cua(cua_hashmap_get_view(map, &view));
+	for (int i = 0; i < KEYS * OPERATIONS * OPERANDS * OPERANDS; i++) {
+		const uint32_t key = keys[i % KEYS], old = operands[i / KEYS % OPERANDS],
+			       operand = operands[i / KEYS / OPERANDS % OPERANDS];
+		const enum cua_update op =
+			(enum cua_update)(CUA_UPDATE_ADD + i / KEYS / OPERANDS / OPERANDS);
+		uint64_t value = 99;
+
+		(void)cua_hashmap_assign(&view, key, old);
+		ck_assert_int_eq(update_by(&view, i % 2, key, operand, op), CUA_HASHMAP_EXISTS);
+		ck_assert_int_eq(cua_hashmap_erase(&view, key) | macro_u32_erase(&view, key), 0);
+		ck_assert_int_eq(cua_hashmap_find(&view, key, &value), 1);
+		EXPECT(value == updated(old, operand, op),
+		       "key %u, operation %d of %u and %u: %llu, not %u", key, (int)op, old,
+		       operand, (unsigned long long)value, updated(old, operand, op));
+	}
+	ck_assert_int_eq(macro_add(&view, 3, 4), CUA_HASHMAP_INSERTED);
+	ck_assert_uint_eq(map_size(map), KEYS + 1);
+	ck_assert_cua(cua_hashmap_clear(map));
+	ck_assert_uint_eq(map_size(map), 0);
+	ck_assert_cua(cua_hashmap_destroy(map));
+	cua_context_destroy(ctx);
+}
+END_TEST
 
 START_TEST(macros)
 {
@@ -507,6 +571,7 @@ static Suite *make_suite(void)
 	TCase *tcase = tcase_create("hashmap_inline");
 
 	tcase_set_timeout(tcase, 240);
+	tcase_add_test(tcase, never_erases);
 	tcase_add_test(tcase, macros);
 	tcase_add_loop_test(tcase, vast, 0, 3);
 	tcase_add_test(tcase, threads_mix);

@@ -212,10 +212,10 @@ START_TEST(saved_options)
 		struct pair_map m, l;
 
 		o.grow_percent = how & 1 ? 60 : 0;
-		o.portable = how >> 1 & 1;
+		o.portable = o.no_erase = how >> 1 & 1;
 		o.rejects = how & 4 ? 7 : 0;
 		other.grow_percent = how & 1 ? 0 : 60;
-		other.portable = !o.portable;
+		other.portable = other.no_erase = !o.portable;
 		other.rejects = how & 4 ? 0 : 8;
 		/*
 		 * 8 + 8 bytes: the layout is words, unless portable is set or the machine has no
@@ -232,6 +232,7 @@ START_TEST(saved_options)
 		ck_assert_cua(cua_hashmap_get_view(l.map, &view));
 		ck_assert_uint_eq(view.layout, plain.layout);
 		ck_assert_uint_eq(view.seed, now->seed);
+		ck_assert_uint_eq(view.no_erase, now->no_erase);
 		if (view.rejects)
 			test_download(ctx, &room, &view.rejects->room, sizeof(room));
 		ck_assert_uint_eq(room, now->rejects);
@@ -242,6 +243,9 @@ START_TEST(saved_options)
 		ck_assert_uint_eq(size, now->grow_percent ? 3000 : slots);
 		ck_assert_cua(cua_hashmap_rejected(l.map, 0, NULL, NULL, &all));
 		ck_assert_uint_eq(all, 3000 - size);
+		/* a map that has grown has the options too */
+		ck_assert_cua(cua_hashmap_get_view(l.map, &view));
+		ck_assert_uint_eq(view.no_erase, now->no_erase);
 		if (now->grow_percent)
 			ck_assert_uint_le(3000, slots_of(&l) / 10 * 6 + 6);
 		free(p);

@@ -342,7 +342,10 @@ START_TEST(values_given_back)
 }
 END_TEST
 
-/* update_n with all operations and sizes. 16-byte operands have carries between their halves. */
+/*
+ * update_n with all operations and sizes; half of the maps never erase. 16-byte operands have carries
+ * between their halves.
+ */
 START_TEST(updated)
 {
 	static const uint64_t distinct[] = {3, 150, 1500};
@@ -356,7 +359,8 @@ START_TEST(updated)
 		const int c = run % PAIR_SIZES, op = CUA_UPDATE_ADD + run / (2 * PAIR_SIZES);
 		const uint64_t d = distinct[test_random(&seed) % 3];
 		struct cua_hashmap_options o = {.struct_size = sizeof(o),
-						.portable = run / PAIR_SIZES % 2};
+						.portable = run / PAIR_SIZES % 2,
+						.no_erase = run / PAIR_SIZES % 2};
 		struct pair_map m = new_pair_map(ctx, c, d, &o);
 		struct pair *p = test_malloc(n * sizeof(*p)),
 			    *expected = numbered_pairs(d, m.ks, m.vs, 0);
@@ -407,6 +411,9 @@ START_TEST(updated)
 			if (seen[j])
 				expected[there++] = expected[j];
 		}
+		if (o.no_erase)
+			ck_assert_status(cua_hashmap_erase_n(m.map, n, k, r),
+					 CUA_ERROR_UNSUPPORTED);
 		expect_pairs(&m, expected, there);
 		free(p);
 		free(results);

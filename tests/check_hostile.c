@@ -184,7 +184,7 @@ START_TEST(bad_options)
 	struct cua_context *ctx = test_context(TEST_BACKEND);
 	struct cua_multimap_options of_multimap = {.struct_size = sizeof(of_multimap), .hash = 2};
 	struct cua_chained_options of_chained = {.struct_size = sizeof(of_chained) + 8};
-	const struct cua_hashmap_options of_map = {.struct_size = sizeof(of_map), .reserved = 1};
+	const struct cua_hashmap_options of_map = {.struct_size = sizeof(of_map), .no_erase = 2};
 	struct cua_hashmap *kept = NULL;
 	struct cua_multimap *mm = NULL;
 	struct cua_chained *table = NULL;

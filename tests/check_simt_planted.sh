@@ -160,6 +160,22 @@ planted 'a compare-exchange that does not compare' hashmap \
   '/^CUA_FORCE int cua__hashmap_compare_exchange_at(/,/^}/s/if (!cua__hashmap_same(spot->value, \*expected))/if (0)/' linear
 planted 'a compare-exchange by a quad that forgets a reserved key' hashmap_quad \
   's/return lanes.active \&\& is_reserved ? -1 : 0;/return 0;/' linear
+planted 'native updates of lanes that have not met' hashmap \
+  's/CUA_WARP_LANES > 1 ? cua__warp_meet() : 0/CUA_WARP_LANES > 1 ? cua_port_active_mask() : 0/'
+planted 'native updates together with lanes that joined later' hashmap_word \
+  '/cua__hashmap_word_apply_together/,/^}/s/cua_port_match_any_u32(mask, together)/mask/' hashmap
+planted 'native updates together with lanes in their next call' hashmap_word \
+  '/cua__hashmap_word_apply_together/,/^}/s/cua_port_match_any_u32(mask, together)/together/' linear
+planted 'native updates of which each lane does that of all' hashmap_word \
+  '/cua__hashmap_word_apply_together/,/^}/s/if (!cua__warp_below(peers))/if (1)/' hashmap
+planted 'native updates that a lane does not find afterwards' hashmap_word \
+  '/cua__hashmap_word_apply_together/,/^}/s/if (grouped)/if (0)/' hashmap
+planted 'native updates with the operand of the lowest lane only' hashmap_word \
+  '/cua__hashmap_word_apply_together/,/^}/s/if (rounds.above)/if (0)/' hashmap
+planted 'native updates of lanes with two slots together' hashmap_word \
+  '/cua__hashmap_word_apply_together/,/^}/s/cua__warp_peers(mask, .*) &$/mask \&/' hashmap
+planted 'an erase from a map that never erases' hashmap \
+  's/if (view->no_erase)/if (0)/'
 planted 'updates together without what the others did before' hashmap_word \
   '/_word_change_together(/,/^}/s/cua_port_sync_warp(mask);/;/' hashmap
 planted 'updates together of lanes with two slots' hashmap_word \

@@ -22,6 +22,17 @@ static struct cua_hashmap *new_map(struct cua_context *ctx, enum cua_type key_ty
 	return map;
 }
 
+static struct cua_hashmap *new_counter_map(struct cua_context *ctx, enum cua_type key_type,
+					   enum cua_type value_type, uint64_t capacity)
+{
+	struct cua_hashmap_options options = CUA_HASHMAP_OPTIONS_INIT;
+	struct cua_hashmap *map = NULL;
+
+	options.no_erase = 1;
+	ck_assert_cua(cua_hashmap_create(ctx, &options, key_type, value_type, capacity, &map));
+	return map;
+}
+
 static struct cua_hashmap_view view_of(struct cua_hashmap *map)
 {
 	struct cua_hashmap_view view;
@@ -345,9 +356,10 @@ START_TEST(test_sums)
 	struct cua_context *ctx = test_context(CUA_BACKEND_CUDA);
 	const unsigned blocks = test_quick() ? 2 : 32, threads = 64, rounds = test_quick() ? 2 : 9;
 
-	for (int t = 0; t < 4; t++)
+	for (int t = 0; t < 8; t++)
 		for (uint64_t n_keys = 1; n_keys <= 100; n_keys = n_keys * 10) {
-			struct cua_hashmap *map = new_map(ctx, types[t & 1], types[t >> 1], n_keys);
+			struct cua_hashmap *map = (t & 4 ? new_counter_map : new_map)(
+				ctx, types[t & 1], types[t >> 1 & 1], n_keys);
 			uint64_t *counters = device_zeros(2), got[2];
 
 			sum_kernel<<<blocks, threads>>>(view_of(map), n_keys, rounds, counters);
@@ -359,6 +371,110 @@ START_TEST(test_sums)
 			ck_assert_cuda(cudaFree(counters));
 			ck_assert_cua(cua_hashmap_destroy(map));
 		}
+	cua_context_destroy(ctx);
+}
+END_TEST
+
+/* ---- maps that never erase ---- */
+
+CUA_DEFINE_HASHMAP(counter, uint32_t, uint32_t)
+CUA_DEFINE_HASHMAP_UPDATE_OP(counter_or, counter, CUA_UPDATE_OR)
+
+CUA_FN uint32_t operand_of(unsigned lane, unsigned round, int op)
+{
+	const uint32_t bits = (uint32_t)cua_hash_u64(lane, round);
+
+	/* few bits change, so the results of AND and OR are not trivial */
+	return op == CUA_UPDATE_AND  ? ~(bits & 1 ? 1u << (bits >> 8) % 32 : 0)
+	       : op == CUA_UPDATE_OR ? (bits & 1 ? 1u << (bits >> 8) % 32 : 0)
+				     : bits;
+}
+
+/*
+ * Each lane updates a key and finds it. Halves of a warp diverge, and lanes of one warp have the
+ * same key, different keys, or different operations.
+ */
+static __global__ void never_kernel(struct cua_hashmap_view view, unsigned n_keys, unsigned rounds,
+				    int op, uint64_t *wrong)
+{
+	const unsigned lane = blockIdx.x * blockDim.x + threadIdx.x;
+
+	for (unsigned i = 0; i < rounds; i++) {
+		const uint32_t key = (lane + i) % n_keys, operand = operand_of(lane, i, op);
+		uint64_t value = 0;
+		int result;
+
+		if (lane + i & 16)
+			result = cua_hashmap_update(&view, key, operand, (enum cua_update)op);
+		else if (op == CUA_UPDATE_OR)
+			result = counter_or(&view, key, operand);
+		else
+			result = cua_hashmap_update(&view, key, operand, (enum cua_update)op);
+		if (result != CUA_HASHMAP_INSERTED && result != CUA_HASHMAP_EXISTS)
+			ADD(wrong, 1);
+		if (!cua_hashmap_find(&view, key, &value) ||
+		    (op == CUA_UPDATE_OR && (value & operand) != operand) ||
+		    (op == CUA_UPDATE_AND && (value & ~(uint64_t)operand)) ||
+		    (op == CUA_UPDATE_MIN && value > operand) ||
+		    (op == CUA_UPDATE_MAX && value < operand))
+			ADD(wrong, 1);
+		if (cua_hashmap_erase(&view, key))
+			ADD(wrong, 1);
+	}
+}
+
+START_TEST(test_never_erases)
+{
+	struct cua_context *ctx = test_context(CUA_BACKEND_CUDA);
+	const unsigned blocks = test_quick() ? 3 : 64, threads = 96, rounds = test_quick() ? 3 : 40;
+	uint64_t *wrong = device_zeros(1), host = 99;
+
+	for (int op = CUA_UPDATE_ADD; op <= CUA_UPDATE_XOR; op++)
+		for (unsigned n_keys = 1; n_keys <= 1000; n_keys = n_keys * 9 + 1) {
+			struct cua_hashmap *map = new_counter_map(ctx, CUA_U32, CUA_U32, n_keys);
+			uint32_t *expected = (uint32_t *)test_malloc(n_keys * sizeof(*expected));
+			uint8_t *seen = (uint8_t *)test_malloc(n_keys);
+			struct cua_hashmap_view view = view_of(map);
+
+			memset(seen, 0, n_keys);
+			for (unsigned lane = 0; lane < blocks * threads; lane++)
+				for (unsigned i = 0; i < rounds; i++) {
+					const unsigned key = (lane + i) % n_keys;
+					const struct cua_u128 old = {expected[key], 0},
+							      operand = {operand_of(lane, i, op),
+									 0};
+
+					expected[key] =
+						(uint32_t)(seen[key] ? cua__hashmap_combine(
+									       old, operand, 4,
+									       (enum cua_update)op)
+									       .lo
+								     : operand.lo);
+					seen[key] = 1;
+				}
+			never_kernel<<<blocks, threads>>>(view, n_keys, rounds, op, wrong);
+			finish_kernel();
+			test_download(ctx, &host, wrong, sizeof(host));
+			ck_assert_uint_eq(host, 0);
+			for (uint32_t key = 0; key < n_keys; key++) {
+				uint32_t *k = (uint32_t *)test_upload(ctx, &key, sizeof(key));
+				uint32_t *v = (uint32_t *)device_zeros(1), value = 99;
+
+				if (key > 20 && key + 20 < n_keys)
+					continue;
+				ck_assert_cua(cua_hashmap_find_n(map, 1, k, v, NULL));
+				test_download(ctx, &value, v, sizeof(value));
+				EXPECT(!seen[key] || value == expected[key],
+				       "operation %d, %u keys: key %u has %u, not %u", op, n_keys,
+				       key, value, expected[key]);
+				test_free(ctx, k);
+				ck_assert_cuda(cudaFree(v));
+			}
+			free(expected);
+			free(seen);
+			ck_assert_cua(cua_hashmap_destroy(map));
+		}
+	ck_assert_cuda(cudaFree(wrong));
 	cua_context_destroy(ctx);
 }
 END_TEST
@@ -662,6 +778,7 @@ static Suite *make_suite(void)
 	tcase_add_test(tc, test_last_slot);
 	tcase_add_test(tc, test_churn);
 	tcase_add_test(tc, test_sums);
+	tcase_add_test(tc, test_never_erases);
 	tcase_add_test(tc, test_hash_bytes);
 	tcase_add_test(tc, test_graph);
 	tcase_add_test(tc, test_many);

@@ -16,9 +16,11 @@ static inline uint64_t step(uint64_t old)
 CUA_DEFINE_HASHMAP(slim, uint32_t, uint32_t)
 CUA_DEFINE_HASHMAP_QUAD(slim, uint32_t, uint32_t)
 CUA_DEFINE_HASHMAP_UPDATE(slim_step, slim, step(old) * 3 + operand)
+CUA_DEFINE_HASHMAP_UPDATE_OP(slim_add, slim, CUA_UPDATE_ADD)
 CUA_DEFINE_HASHMAP(broad, uint64_t, uint64_t)
 CUA_DEFINE_HASHMAP_QUAD(broad, uint64_t, uint64_t)
 CUA_DEFINE_HASHMAP_UPDATE(broad_step, broad, step(old) * 3 + operand)
+CUA_DEFINE_HASHMAP_UPDATE_OP(broad_add, broad, CUA_UPDATE_ADD)
 
 #define MOST_BUCKETS 32u
 
@@ -238,6 +240,114 @@ static const char *map_add_check(void)
 	if (wrong)
 		return wrong;
 	return sum == (uint64_t)simt_blocks() * simt_block_lanes() ? NULL : "an update was lost";
+}
+
+/*
+ * In a map that never erases: each of at most 32 lanes adds a bit of its own to the value of one of
+ * two keys, and finds it there.
+ */
+static void map_bits(void)
+{
+	const uint64_t key = simt_lane() % 3 == 1 ? 7 : 0, bit = (uint64_t)1 << simt_lane() % 32;
+	uint64_t value = 0;
+
+	if (is_broad)
+		broad_add(&map_view, key, bit);
+	else
+		slim_add(&map_view, (uint32_t)key, (uint32_t)bit);
+	if (!map_find(key, &value) || !(value & bit))
+		simt_fail("find did not find the lane's own update");
+	if (map_erase(key))
+		simt_fail("a key was erased from a map that never erases");
+}
+
+static const char *map_bits_check(void)
+{
+	uint64_t expected[2] = {0, 0}, key, value, values[2];
+
+	for (unsigned i = 0; i < simt_blocks() * simt_block_lanes(); i++)
+		expected[i % 3 == 1] |= (uint64_t)1 << i;
+	values[0] = is_broad ? at_counts.reserved[1] : at_counts.reserved[0] >> 32;
+	values[1] = 0;
+	for (unsigned i = 0; i < slots(); i++)
+		if (get_slot(0, i, &key, &value)) {
+			if (key != 7)
+				return "a key is there that no lane inserted";
+			values[1] = value;
+		}
+	if (values[0] != expected[0] || values[1] != expected[1])
+		return "an update was lost, or came twice";
+	return map_check();
+}
+
+/*
+ * The same with keys of one home, more than its bucket has slots: some of them are in the other bucket.
+ */
+static unsigned far_keys;
+
+static uint64_t bits_key(unsigned lane)
+{
+	return key_at_home(lane % far_keys);
+}
+
+static void map_far_bits(void)
+{
+	const uint64_t key = bits_key(simt_lane()), bit = (uint64_t)1 << simt_lane() % 32;
+	uint64_t value = 0;
+
+	map_update(key, bit);
+	if (!map_find(key, &value) || !(value & bit))
+		simt_fail("find did not find the lane's own update");
+}
+
+static const char *map_far_bits_check(void)
+{
+	const unsigned lanes = simt_blocks() * simt_block_lanes();
+	uint64_t key, value;
+
+	for (unsigned j = 0; j < far_keys && j < lanes; j++) {
+		uint64_t expected = 0, got = 0;
+
+		for (unsigned i = j; i < lanes; i += far_keys)
+			expected |= (uint64_t)1 << i;
+		for (unsigned b = 0; b < map_view.n_buckets; b++)
+			for (unsigned i = 0; i < slots(); i++)
+				if (get_slot(b, i, &key, &value) && key == key_at_home(j))
+					got += value;
+		if (got != expected)
+			return "an update was lost, came twice, or went to another key";
+	}
+	return map_check();
+}
+
+/*
+ * The lanes of block 0 each write a message, then all add to the same key. A lane of another block
+ * that finds the whole sum reads all messages.
+ */
+static uint64_t messages[8];
+
+static void map_sum_setup(void)
+{
+	map_setup();
+	memset(messages, 0, sizeof(messages));
+	set_slot(0, 0, 7, 0);
+	at_counts.counts[0].inserted = 1;
+}
+
+static void map_sum(void)
+{
+	const unsigned lane = simt_lane_in_block(), lanes = simt_block_lanes();
+	uint64_t value;
+
+	if (simt_block() == 0) {
+		CUA_WRITE(messages[lane], 1);
+		map_update(7, 1);
+		return;
+	}
+	if (map_find(7, &value) && value == lanes)
+		for (unsigned i = 0; i < lanes; i++)
+			if (CUA_READ(messages[i]) != 1)
+				simt_fail("the sum came before a message");
 }
 
 #define MOST_IN_TURN 48u
@@ -1034,7 +1144,7 @@ static void map_bounded_once(void)
 /* The cases of operations by lanes. */
 static const struct {
 	struct simt_case bounded_once, bounded, farther, mixed, add, in_turn, stale, step, last,
-		once, erase, history, own, messages, two, counted;
+		once, erase, history, own, messages, two, counted, bits, far_bits, sum;
 } lanes = {
 	.bounded_once = {.name = "map, bounded, one key",
 			 .setup = bounded_once_setup,
@@ -1050,6 +1160,15 @@ static const struct {
 		    .check = map_check},
 	.mixed = {.name = "map, mixed", .setup = map_setup, .body = map_mixed, .check = map_check},
 	.add = {.name = "map, add", .setup = map_setup, .body = map_add, .check = map_add_check},
+	.bits = {.name = "map, bits",
+		 .setup = map_setup,
+		 .body = map_bits,
+		 .check = map_bits_check},
+	.far_bits = {.name = "map, far bits",
+		     .setup = map_setup,
+		     .body = map_far_bits,
+		     .check = map_far_bits_check},
+	.sum = {.name = "map, sum", .setup = map_sum_setup, .body = map_sum, .check = map_check},
 	.in_turn = {.name = "map, in turn",
 		    .setup = turn_setup,
 		    .body = map_turn,
@@ -1144,6 +1263,26 @@ static void lanes_of_width(void)
 	}
 }
 
+/* A map that never erases. */
+static void no_erase_of_width(void)
+{
+	map_view.no_erase = 1;
+	map_view.n_buckets = 1;
+	explore_shape(lanes.sum, 2, 1, 3);
+	explore_shape(lanes.bits, 2, 1, 3);
+	try_shape(lanes.sum, 2, 2, 100);
+	try_shape(lanes.sum, 2, 8, 50);
+	try_shape(lanes.bits, 1, 32, 10);
+	try_shape(lanes.bits, 4, 8, 20);
+	for (map_view.n_buckets = 1; map_view.n_buckets <= 2; map_view.n_buckets++)
+		try_shape(lanes.add, 2, 40, 5);
+	map_view.n_buckets = 2;
+	far_keys = slots() + 2;
+	try_shape(lanes.far_bits, 1, 32, 20);
+	try_shape(lanes.far_bits, 2, 16, 20);
+	map_view.no_erase = 0;
+}
+
 /* The lanes of a whole warp read their homes together; see simt_together. */
 static void together_of_width(void)
 {
@@ -1166,7 +1305,7 @@ static void together_of_width(void)
 		try_shape(lanes.messages, 2, 4, 50);
 		try_shape(lanes.messages, 2, 8, 20);
 	}
-	try_shape(lanes.own, 1, 12, 10);
+	try_shape(lanes.own, 1, is_broad ? 6 : 12, 10);
 	try_shape(lanes.two, 1, 8, 50);
 	try_shape(lanes.two, 2, 16, 10);
 	map_view.n_buckets = MOST_BUCKETS;
@@ -1251,6 +1390,16 @@ START_TEST(hashmap)
 }
 END_TEST
 
+START_TEST(hashmap_no_erase)
+{
+	is_broad = _i;
+	no_erase_of_width();
+	simt_together = 1;
+	no_erase_of_width();
+	simt_together = 0;
+}
+END_TEST
+
 START_TEST(hashmap_together)
 {
 	is_broad = _i;
@@ -1270,6 +1419,7 @@ TCase *simt_hashmap_cases(void)
 	TCase *tc = simt_tcase("hashmap");
 
 	tcase_add_loop_test(tc, hashmap, 0, 2);
+	tcase_add_loop_test(tc, hashmap_no_erase, 0, 2);
 	tcase_add_loop_test(tc, hashmap_together, 0, 2);
 	tcase_add_loop_test(tc, hashmap_quads, 0, 2);
 	return tc;

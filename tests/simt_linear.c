@@ -113,10 +113,15 @@ static void history_setup(void)
 		for (unsigned i = 0; i < n_planned[lane]; i++)
 			events[n_events++] = planned[lane][i];
 	}
+	for (unsigned i = 0; map_view.no_erase && i < n_events; i++)
+		if (events[i].op == LINEAR_ERASE)
+			events[i].op = LINEAR_ADD;
 	for (unsigned i = 0; i < n_planned[BEFORE]; i++) {
 		struct linear_event *e = &events[first_event[BEFORE] + i];
 
 		e->called = tick++;
+		if (e->op == LINEAR_ADD)
+			e->op = LINEAR_INSERT;
 		e->result = e->op == LINEAR_ERASE ? (uint32_t)outside_erase(e->key)
 						  : (uint32_t)outside_insert(e->key, e->given);
 		e->returned = tick++;
@@ -169,6 +174,8 @@ static const char *history_check(void)
 			return "a key that stays is gone";
 	if (outside_size() != fill + left)
 		return "the size is wrong";
+	if (map_view.no_erase)
+		return NULL;
 	for (unsigned i = 0; i < KEYS; i++)
 		if (outside_erase(hot[i]) != (int)last[i].result || outside_find(hot[i], &value))
 			return "a key was there twice";
@@ -242,11 +249,13 @@ static struct cua_context *ctx;
 static uint64_t schedules;
 
 /* From type 4 on, pairs of more than 8 bytes have slot states. */
-static void open_map(unsigned type, uint64_t capacity, uint64_t seed)
+static void open_map(unsigned type, uint64_t capacity, uint64_t seed, int no_erase)
 {
 	static const enum cua_type types[2] = {CUA_U32, CUA_U64};
-	struct cua_hashmap_options options = {
-		.struct_size = sizeof(options), .seed = seed, .portable = type >> 2 & 1};
+	struct cua_hashmap_options options = {.struct_size = sizeof(options),
+					      .seed = seed,
+					      .portable = type >> 2 & 1,
+					      .no_erase = (uint32_t)no_erase};
 
 	ck_assert_int_eq(cua_hashmap_create(ctx, &options, types[type & 1], types[type >> 1 & 1],
 					    capacity, &map),
@@ -306,13 +315,13 @@ START_TEST(linear_scripts)
 	ck_assert_int_eq(cua_context_set_threads(ctx, 1), CUA_OK);
 	schedules = 0;
 	for (unsigned type = 0; type < 8; type++) {
-		open_map(type % 4, 1, 0);
+		open_map(type % 4, 1, 0, 0);
 		if (type >= 4) {
 			/* two buckets */
 			uint64_t capacity = slots + 1;
 
 			close_map();
-			open_map(type % 4, capacity, 0);
+			open_map(type % 4, capacity, 0, 0);
 		}
 		for (int way = 0; way < 2; way++)
 			for (unsigned room = type >= 4; room <= KEYS; room++) {
@@ -383,13 +392,14 @@ START_TEST(linear_random)
 	for (int i = 0; i < simt_scale(40, 150, 400); i++) {
 		uint64_t r = cua_hash_u64((uint64_t)i, seed), room = (r >> 16) % (KEYS + 2);
 		unsigned lanes = 2 + (r >> 24) % 2, keys = 1 + (unsigned)((r >> 32) % KEYS);
+		const int no_erase = (r >> 10 & 3) == 0;
 
-		open_map(r % 8, 1, r);
+		open_map(r % 8, 1, r, no_erase);
 		if (r >> 8 & 1) {
 			uint64_t one = slots;
 
 			close_map();
-			open_map(r % 4, one + 1, r);
+			open_map(r % 4, one + 1, r, no_erase);
 		}
 		typed = (r >> 40 & 1);
 		fill = room <= KEYS && room < slots ? (unsigned)(slots - room) : 0;

@@ -39,8 +39,9 @@
  *     twice.
  *
  * Scope: the device. On the host, all threads.
- * Memory order: a find that returns a value acquires all that its writer did before the write. The
- *   stream orders the elements of bulk calls with other work.
+ * Memory order: a find that returns a value acquires all that its writer did before the write, and
+ *   what earlier writers of the value did since the key was inserted. The stream orders the
+ *   elements of bulk calls with other work.
  * Progress:
  *                                        word layout                   state layout
  *     find, contains, a miss or hit      wait-free; on the host        wait-free; find of a value
@@ -57,11 +58,11 @@
  *   holds a single such lock at a time. And if it finds no free slot, it waits until all inserts in
  *   progress have been counted; a bulk call on the host counts when a thread has finished its
  *   share. Any lane of a diverged warp may make any call. In the word layout, lanes of a warp that
- *   are at the same instruction wait for each other in three cases: for a read of their home
+ *   are at the same instruction wait for each other in four cases: for a read of their home
  *   buckets, which a whole warp makes up to 3 times as fast as a warp that has diverged; for an
- *   addition to the counts; and if their CAS of a value failed at the same time. Then they retry
- *   together, until each has succeeded or has found that its key is gone. None of these lanes waits
- *   for another lane meanwhile.
+ *   addition to the counts; for an update in a map that never erases; and if their CAS of a value
+ *   failed at the same time. Then they retry together, until each has succeeded or has found that
+ *   its key is gone. None of these lanes waits for another lane meanwhile.
  *
  * Full: FULL is returned only if all slots held a key at a single moment of the call. In a map with
  *   max_probes it has a weaker meaning. The key was absent at some moment of the call, and each
@@ -128,7 +129,13 @@ struct cua_hashmap_options {
 	 * keys need: with 128, none of four million keys was rejected at 80 % of the slots.
 	 */
 	uint32_t max_probes;
-	uint32_t reserved; /* 0 */
+	/*
+	 * 1: the map never erases a key, so a slot keeps its key. erase_n fails with UNSUPPORTED, and
+	 * the erases of a lane return 0. In maps of 32-bit keys and values, cua_hashmap_update,
+	 * functions of CUA_DEFINE_HASHMAP_UPDATE_OP, and update_n on a GPU change a present value by
+	 * a single atomic operation, instead of a CAS that other lanes can make fail.
+	 */
+	uint32_t no_erase;
 };
 #define CUA_HASHMAP_OPTIONS_INIT CUA__SIZED_INIT(struct cua_hashmap_options)
 
@@ -557,8 +564,8 @@ CUA_FORCE int cua__hashmap_change(const struct cua_hashmap_view *view, const cua
 
 /*
  * Changes the value of a present key to next(value, operand, op), and sets spot->value to the
- * former value. Inserts the pair (key, operand) if the key is absent. `next` is a constant, and may
- * run more than once.
+ * former value, unless `next` is cua__hashmap_next_combined. Inserts the pair (key, operand) if the
+ * key is absent. `next` is a constant, and may run more than once.
  */
 CUA_FORCE int cua__hashmap_update_by(const struct cua_hashmap_view *view,
 				     const cua__hashmap_kind kind,
@@ -568,6 +575,9 @@ CUA_FORCE int cua__hashmap_update_by(const struct cua_hashmap_view *view,
 				     struct cua__hashmap_spot *spot)
 {
 	const uint32_t ks = CUA__HASHMAP_KS(kind), vs = CUA__HASHMAP_VS(kind);
+	const int native =
+		next == cua__hashmap_next_combined && cua__hashmap_word_is_native(view, ks, vs);
+	const uint32_t together = native && CUA_WARP_LANES > 1 ? cua__warp_meet() : 0;
 
 	if (!cua__hashmap_is_words(view, kind)) {
 		/*
@@ -586,6 +596,10 @@ CUA_FORCE int cua__hashmap_update_by(const struct cua_hashmap_view *view,
 
 		if (result != CUA_HASHMAP_EXISTS)
 			return result;
+		if (native) {
+			cua__hashmap_word_apply_together(spot, operand, op, together);
+			return result;
+		}
 		if (cua__hashmap_word_change_by(ks, vs, operand, next, op, spot))
 			return result;
 	}
@@ -634,13 +648,17 @@ CUA_FORCE int cua__hashmap_compare_exchange(const struct cua_hashmap_view *view,
 	return result;
 }
 
-/* Erases the key. Returns 1 and sets *old to its value, or 0 if it was absent. */
+/*
+ * Erases the key. Returns 1 and sets *old to its value, or 0 if it was absent or the map never erases.
+ */
 CUA_FORCE int cua__hashmap_take(const struct cua_hashmap_view *view, const cua__hashmap_kind kind,
 				const struct cua__hashmap_key key, cua__hashmap_equal_fn *equal,
 				struct cua_u128 *old)
 {
 	const uint32_t ks = CUA__HASHMAP_KS(kind), vs = CUA__HASHMAP_VS(kind);
 
+	if (view->no_erase)
+		return 0;
 	if (!cua__hashmap_is_words(view, kind))
 		return cua__hashmap_state_erase(view, kind, key, equal, old);
 	return cua__hashmap_has_words(ks, vs) &&
@@ -714,6 +732,10 @@ CUA_FORCE int cua__hashmap_at(const struct cua_hashmap_view *view, uint32_t ks, 
  * defines int update(view, key, operand). The value of a present key becomes the expression of
  * `old` and `operand`, both of type V. An absent key is inserted with the value `operand`. The
  * expression may be evaluated more than once, and under a lock.
+ *
+ * CUA_DEFINE_HASHMAP_UPDATE_OP(update, name, op) defines the same function for op, an enum
+ * cua_update, on the bits of V as an unsigned number. With options.no_erase it is the fastest way to
+ * count in a kernel.
  */
 #define CUA__HASHMAP_SIZE_CHECK(K, vs)                                                             \
 	CUA_STATIC_ASSERT(sizeof(K) == 4 || sizeof(K) == 8 || sizeof(K) == 16,                     \
@@ -811,7 +833,8 @@ CUA_FORCE int cua__hashmap_at(const struct cua_hashmap_view *view, uint32_t ks, 
 
 #define CUA__DEFINE_HASHMAP_EXCHANGE(name, K, V, equal_fn)                                         \
 	CUA_FORCE int name##__update(const struct cua_hashmap_view *view, K key, V operand,        \
-				     cua__hashmap_next_fn *next, struct cua__hashmap_spot *spot)   \
+				     cua__hashmap_next_fn *next, enum cua_update op,               \
+				     struct cua__hashmap_spot *spot)                               \
 	{                                                                                          \
 		if (!CUA__HASHMAP_FITS(view, sizeof(K), sizeof(V)))                                \
 			return CUA_HASHMAP_UNSUPPORTED;                                            \
@@ -819,13 +842,13 @@ CUA_FORCE int cua__hashmap_at(const struct cua_hashmap_view *view, uint32_t ks, 
 			view, CUA__HASHMAP_KIND(sizeof(K), sizeof(V)),                             \
 			cua__hashmap_key_of(name##__hash(view, key),                               \
 					    cua__hashmap_bits(&key, sizeof(K))),                   \
-			equal_fn, cua__hashmap_bits(&operand, sizeof(V)), next,                    \
-			CUA__HASHMAP_NO_OP, spot);                                                 \
+			equal_fn, cua__hashmap_bits(&operand, sizeof(V)), next, op, spot);         \
 	}                                                                                          \
 	CUA_FN int name##_exchange(const struct cua_hashmap_view *view, K key, V value, V *old)    \
 	{                                                                                          \
 		struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};                            \
-		int result = name##__update(view, key, value, cua__hashmap_next_assign, &spot);    \
+		int result = name##__update(view, key, value, cua__hashmap_next_assign,            \
+					    CUA__HASHMAP_NO_OP, &spot);                            \
                                                                                                    \
 		if (result == CUA_HASHMAP_EXISTS)                                                  \
 			cua__hashmap_unbits(old, sizeof(V), spot.value);                           \
@@ -946,7 +969,24 @@ CUA_FORCE int cua__hashmap_at(const struct cua_hashmap_view *view, uint32_t ks, 
 	{                                                                                          \
 		struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};                            \
                                                                                                    \
-		return name##__update(view, key, operand, update##__next, &spot);                  \
+		return name##__update(view, key, operand, update##__next, CUA__HASHMAP_NO_OP,      \
+				      &spot);                                                      \
+	}
+
+#define CUA_DEFINE_HASHMAP_UPDATE_OP(update, name, op)                                             \
+	CUA_FORCE struct cua_u128 update##__next(                                                  \
+		struct cua_u128 cua__old, struct cua_u128 cua__operand, enum cua_update cua__op)   \
+	{                                                                                          \
+		(void)cua__op;                                                                     \
+		return cua__hashmap_combine(cua__old, cua__operand, sizeof(name##__value_type),    \
+					    op);                                                   \
+	}                                                                                          \
+	CUA_FN int update(const struct cua_hashmap_view *view, name##__key_type key,               \
+			  name##__value_type operand)                                              \
+	{                                                                                          \
+		struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};                            \
+                                                                                                   \
+		return name##__update(view, key, operand, cua__hashmap_next_combined, op, &spot);  \
 	}
 
 /*

@@ -742,6 +742,8 @@ CUA_FORCE int cua__quad_erase(const struct cua_hashmap_view *view, const cua__ha
 	uint64_t *counted = &cua__quad_counts(view)->erased;
 	uint32_t there;
 
+	if (view->no_erase)
+		return 0;
 	if (order != CUA_RELAXED)
 		cua_port_sync_warp(lanes.mask);
 	cua__quad_look(view, kind, cua__quad_lanes_of(lanes.mask, lanes.active && !reserved), key,

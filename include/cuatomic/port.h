@@ -380,4 +380,47 @@ CUA_FORCE uint32_t cua__warp_below(uint32_t mask)
 	return mask & ((1u << cua_port_lane()) - 1);
 }
 
+/*
+ * The active lanes that call together. The earlier accesses of each are ordered before the later
+ * accesses of all. The barrier is the first instruction after the mask is known: lanes that the
+ * compiler splits before it would not meet again.
+ */
+CUA_FORCE uint32_t cua__warp_meet(void)
+{
+	const uint32_t mask = cua_port_active_mask();
+
+	cua_port_sync_warp(mask);
+	return mask;
+}
+
+/*
+ * A lane's part in a reduction over lanes. In each round, a remaining lane combines with the next
+ * remaining lane above it. Then every second remaining lane drops out.
+ */
+struct cua__warp_rounds {
+	uint32_t above; /* the remaining lanes above */
+	uint32_t rank;  /* the number of remaining lanes below */
+};
+
+CUA_FORCE struct cua__warp_rounds cua__warp_rounds_of(uint32_t lanes, uint32_t lane)
+{
+	struct cua__warp_rounds r;
+
+	r.above = lanes & ~((2u << lane) - 1);
+	r.rank = cua_port_popc_u32(lanes & ((1u << lane) - 1));
+	return r;
+}
+
+/* The next remaining lane above, or the caller's lane if there is none. */
+CUA_FORCE uint32_t cua__warp_rounds_next(const struct cua__warp_rounds *r, uint32_t lane)
+{
+	return r->above ? cua_port_ffs_u32(r->above) - 1 : lane;
+}
+
+CUA_FORCE void cua__warp_rounds_drop(struct cua__warp_rounds *r, uint32_t mask)
+{
+	r->above &= cua_port_ballot(mask, !(r->rank & 1));
+	r->rank /= 2;
+}
+
 #endif /* CUATOMIC_PORT_H */

@@ -49,6 +49,15 @@ CUA_FORCE int cua__hashmap_write(const struct cua_hashmap_view *view, const cua_
 		*there = spot.value;
 		if (op == CUA__HASHMAP_INSERT)
 			return result;
+		if (op != CUA__HASHMAP_ASSIGN &&
+		    cua__hashmap_word_is_native(view, CUA__HASHMAP_KS(kind),
+						CUA__HASHMAP_VS(kind))) {
+			/* on a GPU, the fence of the insert releases */
+			cua__hashmap_word_apply(spot.at, cua__hashmap_word_key(4, spot.word), value,
+						(enum cua_update)op,
+						CUA_WARP_LANES == 1 ? CUA_RELEASE : CUA_RELAXED);
+			return result;
+		}
 		do {
 			struct cua_u128 desired = value;
 

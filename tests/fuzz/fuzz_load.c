@@ -73,8 +73,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	pair_size = h.key_size + h.value_size;
 	key_size = h.key_size;
 	if (whole) {
-		legal = h.grow_percent <= 95 && h.portable <= 1 &&
-			h.hash <= CUA_HASHMAP_HASH_KEYED &&
+		legal = h.grow_percent <= 95 && h.flags <= 3 && h.hash <= CUA_HASHMAP_HASH_KEYED &&
 			(!h.max_probes || (h.max_probes >= 32 && h.max_probes <= 128));
 		sorted = malloc(size);
 		FUZZ_CHECK(sorted, "out of memory");
@@ -88,6 +87,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	own = size >= MAP_FILE_HEADER && h.header_sum % 3 == 0;
 	options.seed = h.header_sum;
 	options.portable = h.header_sum >> 8 & 1;
+	options.no_erase = h.header_sum >> 10 & 1;
 	options.grow_percent = h.header_sum >> 9 & 1 ? 50 : 0;
 	scratch_write(path, data, size);
 	status = cua_hashmap_load(ctx, own ? &options : NULL, path, &map);

@@ -470,8 +470,15 @@ static void map_reads(struct map *m, struct batch *b, struct input *in, unsigned
 
 static void map_erases(struct map *m, struct batch *b, struct input *in)
 {
+	enum cua_status status;
+
 	batch_fill(b, in, m, 0);
-	OK(cua_hashmap_erase_n(m->map, b->n, b->packed_keys, b->has_results ? b->results : NULL));
+	status = cua_hashmap_erase_n(m->map, b->n, b->packed_keys,
+				     b->has_results ? b->results : NULL);
+	FUZZ_CHECK(status == (m->options.no_erase ? CUA_ERROR_UNSUPPORTED : CUA_OK), "erase_n: %s",
+		   cua_status_name(status));
+	if (status)
+		return;
 	for (size_t i = 0; i < b->n; i++) {
 		size_t at = model_at(&m->model, &b->keys[i]), first = 0;
 		unsigned removed = 0;
@@ -580,7 +587,8 @@ static void map_single(struct map *m, struct batch *b, struct input *in)
 		break;
 	case 3:
 		result = cua_hashmap_erase(&view, key);
-		FUZZ_CHECK(result == (at < m->model.n), "erase: %d", result);
+		FUZZ_CHECK(result == (at < m->model.n && !m->options.no_erase), "erase: %d",
+			   result);
 		if (result)
 			model_remove(&m->model, at);
 		return;
@@ -679,6 +687,7 @@ static void fuzz_map(struct input *in)
 		maps[i].ks = key_sizes[c % 3];
 		maps[i].vs = value_sizes[c / 3 % 4];
 		maps[i].options.portable = c / 12 % 2;
+		maps[i].options.no_erase = c / 24 % 3 == 1;
 		maps[i].options.rejects = byte(in) % 8;
 		maps[i].options.grow_percent = grows[byte(in) % 6];
 		maps[i].options.seed = byte(in) + 1;

@@ -16,7 +16,7 @@ struct map_file {
 	uint32_t order, version;
 	uint32_t key_size, value_size;
 	uint64_t count, slots, seed, rejects;
-	uint32_t grow_percent, portable;
+	uint32_t grow_percent, flags;
 	uint32_t hash, max_probes;
 	uint64_t pairs_sum, header_sum;
 };
@@ -102,7 +102,7 @@ static inline size_t map_file_repair(uint8_t *data, size_t size, size_t max, uns
 		h.slots = h.count - (choices >> 20) % 3;
 	if ((choices >> 12) % 8) {
 		h.grow_percent %= 96;
-		h.portable %= 2;
+		h.flags %= 4;
 		h.rejects %= 16;
 		h.hash %= 2;
 		h.max_probes = h.max_probes % 4 ? 0 : 32 + h.max_probes / 4 % 97;

@@ -79,7 +79,7 @@ struct cua_hashmap_view {
 	uint64_t seed_high; /* of a keyed hash, the upper half of its secret; else 0 */
 	uint32_t
 		max_probes; /* buckets that may hold a key, or 0 for all of them; see the options */
-	uint32_t reserved;  /* 0 */
+	uint32_t no_erase;  /* 1: no key is ever erased; see the options */
 };
 CUA_STATIC_ASSERT(sizeof(struct cua_hashmap_view) == 48 + 3 * sizeof(void *), "the view is ABI");
 

@@ -81,6 +81,9 @@
  *   effect when its word is stored and its class raised. So any two changes of a key are changes of
  *   the same word, or are separated by an erase of the key.
  *
+ *   Updates in a map that never erases. A slot keeps its first key, so an atomic operation on the
+ *   whole word always meets the key's value: see cua__hashmap_word_apply. It takes effect at once.
+ *
  *   FULL with max_probes. The lookup missed, so the key was absent at some moment. The scan of the
  *   probe sequence then read each slot once, and found another key in each. Relaxed loads suffice,
  *   because the scan uses no data that these loads would have to acquire. If another lane stores
@@ -1132,7 +1135,7 @@ CUA_FORCE int cua__hashmap_word_change_together(uint32_t ks, uint32_t vs, struct
 	 * the key's bits in the word: a reserved slot has others, and equal keys may differ in bits
 	 */
 	const struct cua_u128 key = cua__hashmap_word_key(ks, spot->word);
-	const uint32_t mask = cua_port_active_mask(), lane = cua_port_lane();
+	const uint32_t mask = cua__warp_meet(), lane = cua_port_lane();
 	/*
 	 * slot and operation in one number: slots are at least 8 bytes apart, operations are below
 	 * 8
@@ -1194,6 +1197,88 @@ CUA_FORCE int cua__hashmap_word_change_together(uint32_t ks, uint32_t vs, struct
 	/* passes the acquires of the CAS on to all lanes */
 	cua_port_sync_warp(mask);
 	return result;
+}
+
+/* Whether updates by an operation are one native atomic: see cua__hashmap_word_apply. */
+CUA_FORCE int cua__hashmap_word_is_native(const struct cua_hashmap_view *view, uint32_t ks,
+					  uint32_t vs)
+{
+	return ks == 4 && vs == 4 && view->no_erase;
+}
+
+/*
+ * Changes the value in a slot of a map that never erases to value op operand. Such a slot keeps its
+ * key, so one atomic operation on the whole word suffices: its operand leaves the bits of `key`, the
+ * key's bits in the word, as they are. Slots have 8 bytes; all accesses to them have the same size.
+ */
+CUA_FORCE void cua__hashmap_word_apply(char *at, struct cua_u128 key, struct cua_u128 operand,
+				       enum cua_update op, enum cua_order order)
+{
+	const struct cua_u128 none = {0, 0}, all = {0xffffffffu, 0};
+	const uint64_t alone = cua__hashmap_word_of(4, 4, none, operand).lo;
+	const uint64_t with_key = cua__hashmap_word_of(4, 4, key, operand).lo;
+	uint64_t *word = (uint64_t *)(void *)at;
+
+	switch (op) {
+	case CUA_UPDATE_ADD: cua_port_add_u64(word, alone, order, CUA__HASHMAP_AT); break;
+	/* the value is the upper half; equal keys leave the order to it */
+	case CUA_UPDATE_MIN: cua_port_min_u64(word, with_key, order, CUA__HASHMAP_AT); break;
+	case CUA_UPDATE_MAX: cua_port_max_u64(word, with_key, order, CUA__HASHMAP_AT); break;
+	case CUA_UPDATE_AND:
+		cua_port_and_b64(word, cua__hashmap_word_of(4, 4, all, operand).lo, order,
+				 CUA__HASHMAP_AT);
+		break;
+	case CUA_UPDATE_OR: cua_port_or_b64(word, alone, order, CUA__HASHMAP_AT); break;
+	default: cua_port_xor_b64(word, alone, order, CUA__HASHMAP_AT);
+	}
+}
+
+/*
+ * Changes the value at the spot to value op operand, in a map that never erases. `together` is the
+ * lane's result of cua__warp_meet at the start of the call. The active lanes of a warp form groups
+ * that met there, with the same slot and operation. The lowest lane of a group applies the operands
+ * of all.
+ *
+ * A group has equal masks `together`. Being in each other's mask is not enough: a lane of an earlier
+ * meeting may have returned, and be here again in its next call. Its mask is then another one,
+ * because the lanes of the earlier meeting that are still here were not in the later one.
+ *
+ * Memory order: releases the earlier accesses of all lanes. The lanes of a group met before the
+ * fence at the start of cua__hashmap_word_enter, so the fence of the lowest lane covers all of them.
+ * Nothing of the former value is returned, so there is nothing to acquire. The warp meets again, so
+ * each lane of a group reads its own update afterwards.
+ */
+CUA_FORCE void cua__hashmap_word_apply_together(const struct cua__hashmap_spot *spot,
+						struct cua_u128 operand, enum cua_update op,
+						uint32_t together)
+{
+	const struct cua_u128 key = cua__hashmap_word_key(4, spot->word);
+	struct cua__warp_rounds rounds;
+	uint32_t mask, peers, grouped = 0;
+
+	if (CUA_WARP_LANES == 1) {
+		cua__hashmap_word_apply(spot->at, key, operand, op, CUA_RELEASE);
+		return;
+	}
+	mask = cua__warp_meet();
+	/* slots are 8 bytes apart, operations are below 8 */
+	peers = cua__warp_peers(mask, spot->at + (uint32_t)op) &
+		cua_port_match_any_u32(mask, together);
+	rounds = cua__warp_rounds_of(peers, cua_port_lane());
+	while (cua_port_ballot(mask, rounds.above != 0)) {
+		struct cua_u128 other = {0, 0};
+
+		other.lo = cua_port_shuffle_u32(mask, (uint32_t)operand.lo,
+						cua__warp_rounds_next(&rounds, cua_port_lane()));
+		if (rounds.above)
+			operand = cua__hashmap_combine(operand, other, 4, op);
+		cua__warp_rounds_drop(&rounds, mask);
+		grouped = 1;
+	}
+	if (!cua__warp_below(peers))
+		cua__hashmap_word_apply(spot->at, key, operand, op, CUA_RELAXED);
+	if (grouped)
+		cua_port_sync_warp(mask);
 }
 
 /*
