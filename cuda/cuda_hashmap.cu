@@ -6,98 +6,15 @@
 #define CUA__HASHMAP_WARP 0
 #include <cuatomic/hashmap_quad.h>
 
-#include "cuda_hashmap.h"
-#include "kernels/hashmap_bulk.h"
-#include "launch.h"
+#include "cuda_hashmap_calls.h"
 
-#define THREADS 256u
-/* threads per block for a batch that would not fill the device */
-#define FEW_THREADS 64u
-#define BLOCKS_PER_PROCESSOR 16u
-/* blocks of threads with 64 registers that fit a multiprocessor */
-#define RESIDENT_BLOCKS 4u
-/* the same with 80 registers */
+/* blocks of threads with 80 registers that fit a multiprocessor */
 #define WRITE_BLOCKS 3u
 
 /* Loops by whole warps: lanes without an element take part until the warp's last element. */
 #define EACH_WARP(i, n)                                                                            \
 	for (uint64_t i = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;                         \
 	     i - threadIdx.x % 32 < (n); i += (uint64_t)gridDim.x * blockDim.x)
-
-/* The layouts of each size: cua__hashmap_is_word and is_wide as C++ constants. */
-constexpr uint32_t first_layout(uint32_t ks, uint32_t vs)
-{
-	return ks + vs <= 16 && (ks != 16 || vs == 0) && vs != 16 ? CUA_HASHMAP_WORDS
-								  : CUA_HASHMAP_STATES;
-}
-
-constexpr uint32_t other_layout(uint32_t ks, uint32_t vs)
-{
-	return ks + vs <= 8 ? CUA_HASHMAP_WORDS : CUA_HASHMAP_STATES;
-}
-
-/* FUNCTION<ks, vs, layout>(...) for the sizes and the layout of a map. */
-#define CASE(ks, vs)                                                                               \
-	case ks * 32 + vs:                                                                         \
-		return view->layout == CUA_HASHMAP_WORDS                                           \
-			       ? FUNCTION(ks, vs, (first_layout(ks, vs)))                          \
-			       : FUNCTION(ks, vs, (other_layout(ks, vs)));
-#define BY_SIZE                                                                                    \
-	switch (view->key_size * 32 + view->value_size) {                                          \
-		CUA__HASHMAP_SIZES(CASE)                                                           \
-	default: return CUA_ERROR_TYPE;                                                            \
-	}
-
-static int is_few(const struct cua_context *ctx, uint64_t n)
-{
-	return n / THREADS < (uint64_t)ctx->processors;
-}
-
-/*
- * Each kernel has two instances. PLAIN is for maps with a seeded hash and no bound on probes: a
- * call of the keyed hash would cost it registers.
- */
-static bool is_plain(const struct cua_hashmap_view *view)
-{
-	return view->hash == CUA_HASHMAP_HASH_SEEDED && !view->max_probes;
-}
-
-#define FOR_VIEW(view, kernel, ...)                                                                \
-	(is_plain(view) ? kernel<__VA_ARGS__, 1> : kernel<__VA_ARGS__, 0>)
-
-/*
- * Launches a kernel with a thread for each of n elements, or `blocks` blocks per multiprocessor if
- * that is less.
- */
-template <typename... P>
-static enum cua_status launch_each(struct cua_context *ctx, uint64_t n, unsigned blocks,
-				   void (*kernel)(P...), typename cua__same<P>::type... args)
-{
-	const unsigned threads = is_few(ctx, n) ? FEW_THREADS : THREADS;
-
-	return cua__launch_early(ctx, kernel, cua__grid(ctx, n, threads, blocks), threads, 0,
-				 args...);
-}
-
-/* The view with its layout, and if PLAIN its hash and bound, as constants for the compiler. */
-template <int PLAIN>
-static __device__ __forceinline__ struct cua_hashmap_view
-with_layout(const struct cua_hashmap_view *view, uint32_t layout)
-{
-	struct cua_hashmap_view known = *view;
-
-	known.layout = layout;
-	known.hash = PLAIN ? CUA_HASHMAP_HASH_SEEDED : view->hash;
-	known.max_probes = PLAIN ? 0 : view->max_probes;
-	return known;
-}
-
-template <uint32_t KS, int PLAIN>
-static __device__ __forceinline__ uint64_t hash_of(const struct cua_hashmap_view *view,
-						   struct cua_u128 key)
-{
-	return cua__hashmap_hash_of(view, PLAIN ? CUA_HASHMAP_HASH_SEEDED : view->hash, KS, key);
-}
 
 /* ---- insert, for words ---- */
 
@@ -927,173 +844,7 @@ static enum cua_status cuda_write(struct cua_context *ctx, const struct cua_hash
 	return status == CUA_ERROR_UNSUPPORTED ? cuda_insert(ctx, view, call) : status;
 }
 
-/* ---- find and erase ---- */
-
-struct bulk_find {
-	struct cua_hashmap_view view;
-	uint64_t n;
-	const void *keys;
-	void *values_out;
-	uint8_t *found;
-};
-
-template <uint32_t VS>
-static __device__ __forceinline__ void report_find(const struct bulk_find *c, uint64_t i, int there,
-						   struct cua_u128 value)
-{
-	if (VS && there && c->values_out)
-		cua__hashmap_set(c->values_out, VS, i, value);
-	if (c->found)
-		c->found[i] = (uint8_t)there;
-}
-
-/*
- * Each lane searches for a key, a bucket per turn: first the home, then the buckets beyond it,
- * farthest first. A lane that is done takes the warp's next key, so all lanes stay busy and no key
- * is deferred. AHEAD: the warp loads its keys a row early, which pays if memory latency is the
- * limit.
- */
-template <uint32_t KS, uint32_t VS, int AHEAD, int PLAIN>
-static __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
-	find_kernel(const __grid_constant__ struct bulk_find c)
-{
-	const uint32_t lane = cua_port_lane(), below = ((uint32_t)1 << lane) - 1;
-	/*
-	 * per warp: the index of its row of 32 keys and the keys taken from it; the next row is
-	 * `step` further
-	 */
-	uint64_t row = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x - lane;
-	const uint64_t step = (uint64_t)gridDim.x * blockDim.x;
-	struct cua_u128 own = {0, 0}, next = {0, 0};
-	uint32_t taken = 0, idle;
-	/* per lane */
-	struct cua_u128 key = {0, 0};
-	uint32_t bucket = 0, distance = 0;
-	uint64_t i = 0;
-	int has = 0;
-
-	if (!cua__hashmap_has_words(KS, VS))
-		return;
-	cua__after_predecessor();
-	if (AHEAD && row + lane < c.n)
-		own = cua__hashmap_get(c.keys, KS, row + lane);
-	if (AHEAD && row + step + lane < c.n)
-		next = cua__hashmap_get(c.keys, KS, row + step + lane);
-	for (;;) {
-		struct cua__hashmap_seen seen = {0, 0, 0, 0, 0, 0, {0, 0}};
-		uint64_t hash;
-
-		idle = cua_port_ballot(CUA__ALL_LANES, !has);
-		if (idle) {
-			const uint32_t at = taken + cua_port_popc_u32(idle & below);
-			struct cua_u128 ahead = {0, 0};
-
-			if (AHEAD) {
-				const struct cua_u128 k =
-					cua__quad_key(CUA__ALL_LANES, KS, own, at % 32);
-
-				ahead = cua__quad_key(CUA__ALL_LANES, KS, next, at % 32);
-				ahead = at < 32 ? k : ahead;
-			}
-			if (!has) {
-				i = row + at % 32 + (at < 32 ? 0 : step);
-				has = i < c.n;
-				distance = 0;
-				if (AHEAD)
-					key = ahead;
-				else if (has)
-					key = cua__hashmap_get(c.keys, KS, i);
-			}
-			if (idle == CUA__ALL_LANES && !cua_port_ballot(CUA__ALL_LANES, has))
-				break;
-			taken += cua_port_popc_u32(idle);
-			if (taken >= 32) {
-				taken -= 32;
-				row += step;
-				own = next;
-				if (AHEAD && row + step + lane < c.n)
-					next = cua__hashmap_get(c.keys, KS, row + step + lane);
-			}
-		}
-
-		hash = hash_of<KS, PLAIN>(&c.view, key);
-		seen.home = cua__hashmap_word_home(&c.view, hash);
-		if (!distance)
-			bucket = seen.home;
-		cua__quad_look_at(&c.view, CUA__HASHMAP_KIND(KS, VS), CUA__ALL_LANES, bucket, key,
-				  NULL, CUA_RELAXED, &seen);
-		if (has) {
-			const char *slot = cua__hashmap_reserved_slot(&c.view, KS, VS, key, NULL);
-
-			if (slot) {
-				const struct cua_u128 w = cua__hashmap_word_load(
-					slot, cua__hashmap_is_wide(KS, VS), CUA_RELAXED);
-
-				seen.there = cua__hashmap_word_empty(w) ? -1 : 1;
-				seen.value = cua__hashmap_word_value(KS, VS, w);
-			}
-			if (distance)
-				distance = seen.there > 0 ? 0 : distance - 1;
-			else if (!seen.there)
-				distance = cua__quad_far(&c.view, cua__hashmap_is_wide(KS, VS),
-							 hash, &seen);
-			if (distance) {
-				bucket =
-					cua__hashmap_word_probe(&c.view, seen.home, hash, distance);
-			} else {
-				report_find<VS>(&c, i, seen.there > 0, seen.value);
-				has = 0;
-			}
-		}
-	}
-}
-
-template <uint32_t KS, uint32_t VS, int PLAIN>
-static __global__ void __launch_bounds__(THREADS)
-	state_find_kernel(const __grid_constant__ struct bulk_find c)
-{
-	cua__after_predecessor();
-	for (uint64_t i = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x; i < c.n;
-	     i += (uint64_t)gridDim.x * blockDim.x) {
-		const struct cua_u128 key = cua__hashmap_get(c.keys, KS, i);
-		struct cua_u128 value = {0, 0};
-		int there = cua__hashmap_state_find(
-			&c.view, CUA__HASHMAP_KIND(KS, VS),
-			cua__hashmap_key_of(hash_of<KS, PLAIN>(&c.view, key), key), NULL,
-			c.values_out ? &value : NULL);
-
-		report_find<VS>(&c, i, there, value);
-	}
-}
-
-template <uint32_t KS, uint32_t VS, uint32_t LAYOUT> struct finds {
-	static enum cua_status run(struct cua_context *ctx, const struct bulk_find *c)
-	{
-		return launch_each(ctx, c->n, BLOCKS_PER_PROCESSOR,
-				   FOR_VIEW(&c->view, state_find_kernel, KS, VS), *c);
-	}
-};
-
-template <uint32_t KS, uint32_t VS> struct finds<KS, VS, CUA_HASHMAP_WORDS> {
-	static enum cua_status run(struct cua_context *ctx, const struct bulk_find *c)
-	{
-		return c->view.n_buckets * CUA__HASHMAP_WORD_BYTES > ctx->kept_bytes
-			       ? launch_each(ctx, c->n, RESIDENT_BLOCKS,
-					     FOR_VIEW(&c->view, find_kernel, KS, VS, 1), *c)
-			       : launch_each(ctx, c->n, RESIDENT_BLOCKS,
-					     FOR_VIEW(&c->view, find_kernel, KS, VS, 0), *c);
-	}
-};
-
-static enum cua_status cuda_find(struct cua_context *ctx, const struct cua_hashmap_view *view,
-				 const struct cua__hashmap_call *c)
-{
-	const struct bulk_find b = {*view, c->n, c->keys, c->values_out, c->flags};
-
-#define FUNCTION(ks, vs, layout) finds<ks, vs, layout>::run(ctx, &b)
-	BY_SIZE
-#undef FUNCTION
-}
+/* ---- erase ---- */
 
 template <uint32_t KS, uint32_t VS, uint32_t LAYOUT, int PLAIN>
 static __global__ void __launch_bounds__(THREADS, RESIDENT_BLOCKS)
@@ -1372,7 +1123,7 @@ const struct cua__hashmap_ops cua__cuda_hashmap = {
 	cuda_write,
 	cua__cuda_hashmap_build,
 	cua__cuda_hashmap_build_scratch,
-	cuda_find,
+	cua__cuda_hashmap_find,
 	cuda_erase,
 	cuda_compare_exchange,
 	cuda_size,

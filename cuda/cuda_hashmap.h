@@ -10,6 +10,10 @@ enum cua_status cua__cuda_hashmap_retrieve(struct cua_context *ctx,
 					   const struct cua_hashmap_view *view, uint64_t max,
 					   void *keys_out, void *values_out, uint64_t *n);
 
+/* The backend's find (cuda_hashmap_find.cu). */
+enum cua_status cua__cuda_hashmap_find(struct cua_context *ctx, const struct cua_hashmap_view *view,
+				       const struct cua__hashmap_call *call);
+
 /*
  * Bulk insert and build of a hash map of words by regions (cuda_hashmap_build.cu). Both functions
  * need a call without values_out and flags. They return CUA_ERROR_UNSUPPORTED, without any effect,

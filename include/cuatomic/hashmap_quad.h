@@ -116,18 +116,6 @@ CUA_FORCE struct cua__quad_lanes cua__quad_lanes_of(uint32_t mask, int active)
 	return lanes;
 }
 
-CUA_FORCE struct cua_u128 cua__quad_key(uint32_t mask, uint32_t ks, struct cua_u128 key,
-					uint32_t lane)
-{
-	if (ks == 4)
-		key.lo = cua_port_shuffle_u32(mask, (uint32_t)key.lo, lane);
-	else
-		key.lo = cua_port_shuffle_u64(mask, key.lo, lane);
-	if (ks == 16)
-		key.hi = cua_port_shuffle_u64(mask, key.hi, lane);
-	return key;
-}
-
 /*
  * Reads the bucket of each lane into its registers: w[0] and w[1] get the first 16 bytes, and so
  * on. `lanes` has a bit for each lane of the quad whose bucket is wanted.
