@@ -174,6 +174,8 @@ planted 'native updates with the operand of the lowest lane only' hashmap_word \
   '/cua__hashmap_word_apply_together/,/^}/s/if (rounds.above)/if (0)/' hashmap
 planted 'native updates of lanes with two slots together' hashmap_word \
   '/cua__hashmap_word_apply_together/,/^}/s/cua__warp_peers(mask, .*) &$/mask \&/' hashmap
+planted 'native updates of a reserved key without a fence before' hashmap_word \
+  '/^CUA_FORCE int cua__hashmap_word_enter(/,/^}/{s/if (fenced)/if (fenced \&\& !reserved)/;}' hashmap
 planted 'an erase from a map that never erases' hashmap \
   's/if (view->no_erase)/if (0)/'
 planted 'updates together without what the others did before' hashmap_word \

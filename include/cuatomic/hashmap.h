@@ -131,9 +131,10 @@ struct cua_hashmap_options {
 	uint32_t max_probes;
 	/*
 	 * 1: the map never erases a key, so a slot keeps its key. erase_n fails with UNSUPPORTED, and
-	 * the erases of a lane return 0. In maps of 32-bit keys and values, cua_hashmap_update,
-	 * functions of CUA_DEFINE_HASHMAP_UPDATE_OP, and update_n on a GPU change a present value by
-	 * a single atomic operation, instead of a CAS that other lanes can make fail.
+	 * the erases of a lane or a quad return 0. clear and build_n still empty the map. In maps of
+	 * 32-bit keys and values, a lane that updates a present value by an enum cua_update then takes
+	 * a single atomic operation (on the host, MIN and MAX are still loops of CAS), instead of a CAS
+	 * that other lanes can make fail.
 	 */
 	uint32_t no_erase;
 };
@@ -245,7 +246,7 @@ CUA_API enum cua_status cua_hashmap_clear(struct cua_hashmap *map);
  * erase_n: found[i], if found is not NULL, gets 1 if this element erased its key, else 0.
  * Errors: NULL, VALUE (unknown op), TYPE (a set, for calls that assign, update, exchange or return
  * values), SIZE, ALIGNMENT, MEMORY_KIND, OVERLAP (an output with another array or the map),
- * UNSUPPORTED (own_hash), WORKSPACE; with grow_percent also NO_MEMORY and, for calls that insert,
+ * UNSUPPORTED (own_hash; erase_n of a map with no_erase), WORKSPACE; with grow_percent also NO_MEMORY and, for calls that insert,
  * CAPTURE.
  */
 CUA_API enum cua_status cua_hashmap_insert_n(struct cua_hashmap *map, size_t n, const void *keys,
@@ -708,7 +709,8 @@ CUA_FORCE int cua__hashmap_at(const struct cua_hashmap_view *view, uint32_t ks, 
  *                                             expected to the value; or ABSENT
  *   int name_find(view, key, &value)          returns 1 and sets value, or returns 0
  *   int name_contains(view, key)              returns 1 or 0
- *   int name_erase(view, key)                 returns 1, or 0 if the key was absent
+ *   int name_erase(view, key)                 returns 1, or 0 if the key was absent or the map has
+ *                                             options.no_erase
  *   uint64_t name_slots(view)                 the number of slots, reserved slots included
  *   int name_at(view, slot, &key, &value)     returns 1 and sets key and value to the pair in this
  *                                             slot, or returns 0 if the slot has no pair

@@ -30,8 +30,9 @@
  * CUA_DEFINE_HASHMAP_QUAD_WITH(name, K, V) and CUA_DEFINE_HASHSET_QUAD_WITH(name, K) define the
  * same after CUA_DEFINE_HASHMAP_WITH and CUA_DEFINE_HASHSET_WITH.
  *
- * CUA_DEFINE_HASHMAP_UPDATE_QUAD(update, name), after CUA_DEFINE_HASHMAP_UPDATE(update, name,
- * expression) and CUA_DEFINE_HASHMAP_QUAD(name, K, V), defines
+ * CUA_DEFINE_HASHMAP_UPDATE_QUAD(update, name), after CUA_DEFINE_HASHMAP_QUAD(name, K, V) and
+ * CUA_DEFINE_HASHMAP_UPDATE(update, name, expression) or CUA_DEFINE_HASHMAP_UPDATE_OP(update, name,
+ * op), defines
  *
  *   int update_quad(view, mask, active, key, operand)        as update
  *
@@ -716,7 +717,7 @@ CUA_FORCE int cua__quad_write(const struct cua_hashmap_view *view, const cua__ha
 }
 
 /*
- * Erases the lane's key. Returns 1, or 0 if it was absent. `order`, RELEASE or ACQ_REL, is the order
+ * Erases the lane's key. Returns 1, or 0 if it was absent or the map never erases. `order`, RELEASE or ACQ_REL, is the order
  * of the CAS.
  */
 CUA_FORCE int cua__quad_erase(const struct cua_hashmap_view *view, const cua__hashmap_kind kind,
@@ -730,10 +731,10 @@ CUA_FORCE int cua__quad_erase(const struct cua_hashmap_view *view, const cua__ha
 	uint64_t *counted = &cua__quad_counts(view)->erased;
 	uint32_t there;
 
-	if (view->no_erase)
-		return 0;
 	if (order != CUA_RELAXED)
 		cua_port_sync_warp(lanes.mask);
+	if (view->no_erase)
+		return 0;
 	cua__quad_look(view, kind, cua__quad_lanes_of(lanes.mask, lanes.active && !reserved), key,
 		       equal, CUA_RELAXED, &seen);
 	there = cua_port_ballot(lanes.mask, seen.there > 0);

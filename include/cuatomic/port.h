@@ -144,7 +144,8 @@ enum cua_space { CUA_SPACE_GENERIC = 0, CUA_SPACE_GLOBAL = 1, CUA_SPACE_SHARED =
 #ifdef __CUDA_ARCH__
 #define CUA__UNROLL _Pragma("unroll")
 #define CUA__ROLLED _Pragma("unroll 1")
-#elif defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__) && !defined(CUA_PORT_HEADER)
+#elif defined(__GNUC__) && __GNUC__ >= 8 && !defined(__clang__) && !defined(__CUDACC__) &&         \
+	!defined(CUA_PORT_HEADER)
 #define CUA__UNROLL _Pragma("GCC unroll 8")
 #define CUA__ROLLED
 #else

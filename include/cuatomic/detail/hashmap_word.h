@@ -82,7 +82,8 @@
  *   the same word, or are separated by an erase of the key.
  *
  *   Updates in a map that never erases. A slot keeps its first key, so an atomic operation on the
- *   whole word always meets the key's value: see cua__hashmap_word_apply. It takes effect at once.
+ *   whole word always meets the key's value: see cua__hashmap_word_apply. The update takes effect by
+ *   that operation.
  *
  *   FULL with max_probes. The lookup missed, so the key was absent at some moment. The scan of the
  *   probe sequence then read each slot once, and found another key in each. Relaxed loads suffice,
@@ -1038,12 +1039,13 @@ CUA_FORCE int cua__hashmap_word_enter(const struct cua_hashmap_view *view,
 	struct cua_backoff backoff;
 	int result;
 
+	/* before any way to the slot: an update of the slot may rely on this fence */
+	if (fenced)
+		cua_port_fence(CUA_RELEASE, CUA_SCOPE_DEVICE);
 	if (reserved)
 		return cua__hashmap_reserved_enter(reserved, ks, vs, value, spot);
 	in.word = cua__hashmap_word_of(ks, vs, key.bits, value);
 	cua_backoff_init(&backoff);
-	if (fenced)
-		cua_port_fence(CUA_RELEASE, CUA_SCOPE_DEVICE);
 	do {
 		result = cua__hashmap_word_enter_home(view, kind, key, equal, both, &in, spot);
 		if (result == CUA_HASHMAP_INSERTED) {
@@ -1240,13 +1242,13 @@ CUA_FORCE void cua__hashmap_word_apply(char *at, struct cua_u128 key, struct cua
  * of all.
  *
  * A group has equal masks `together`. Being in each other's mask is not enough: a lane of an earlier
- * meeting may have returned, and be here again in its next call. Its mask is then another one,
- * because the lanes of the earlier meeting that are still here were not in the later one.
+ * meeting may have returned, and be here again in its next call. Two lanes with equal masks attended
+ * the same last meeting: each is in the other's mask, and a meeting has one mask.
  *
  * Memory order: releases the earlier accesses of all lanes. The lanes of a group met before the
  * fence at the start of cua__hashmap_word_enter, so the fence of the lowest lane covers all of them.
  * Nothing of the former value is returned, so there is nothing to acquire. The warp meets again, so
- * each lane of a group reads its own update afterwards.
+ * a later find by a lane of the group returns a value that includes its update.
  */
 CUA_FORCE void cua__hashmap_word_apply_together(const struct cua__hashmap_spot *spot,
 						struct cua_u128 operand, enum cua_update op,
