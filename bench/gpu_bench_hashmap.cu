@@ -3,7 +3,8 @@
  * The map of unique keys, in millions of keys a second: bulk calls and calls by lanes in a kernel,
  * on tables beyond the L2 and on a table in the L2.
  *
- * The toolkit has no hash table, so most rows are compared with ceilings. Each case measures its
+ * The toolkit has no hash table, so most rows are compared with ceilings. CUB's sort and reduction
+ * by key is the peer of sums by key. Each case measures its
  * ceiling over as much memory as the table has. The ceiling of operations that write is a
  * compare-and-swap of a random 64-bit word per key. The ceiling of reads is 64 aligned bytes at a
  * random address per key, read by a quad of lanes in turn for each of its lanes. A build needs less
@@ -13,6 +14,10 @@
  * A key is a bijective mixing function of its index, from 1 on. Lookups use another order than
  * inserts. Skewed keys follow Zipf's law (see bench_keys.h); a kernel of this program counts them.
  */
+#include <cub/device/device_radix_sort.cuh>
+#include <cub/device/device_reduce.cuh>
+#include <cuda/std/functional>
+
 #include <cuatomic/chained.h>
 #include <cuatomic/hashmap.h>
 #include <cuatomic/hashmap_quad.h>
@@ -110,6 +115,15 @@ static __global__ void make_skewed(enum skew skew, size_t n, size_t all, uint32_
 			which = skew == ZIPF ? keys_zipf(r, all) : keys_below(r, all);
 		keys[i] = (uint32_t)keys_key(4, which);
 		ones[i] = 1;
+	}
+}
+
+static __global__ void count_nonzero(size_t n, const unsigned *counts, unsigned long long *some)
+{
+	EACH(i, n)
+	{
+		if (counts[i])
+			atomicAdd(some, 1ull);
 	}
 }
 
@@ -1062,6 +1076,85 @@ static void update_cases(size_t n_keys, bool never_erases)
 	close_map();
 }
 
+/* ---- many pairs of few keys ---- */
+
+/* Sorts the pairs of absent and values by key, and sums the values of each key: `n` keys. */
+static void cub_sum(size_t pairs, void *memory, size_t &bytes)
+{
+	const uint32_t *drawn = (const uint32_t *)absent, *ones = (const uint32_t *)values;
+	uint32_t *sorted = (uint32_t *)asked, *operands = (uint32_t *)out;
+	size_t for_sort = bytes, for_sums = bytes;
+
+	need(!cub::DeviceRadixSort::SortPairs(memory, for_sort, drawn, sorted, ones, operands,
+					      (int)pairs) &&
+		     !cub::DeviceReduce::ReduceByKey(memory, for_sums, sorted, sorted + pairs,
+						     operands, operands + pairs, sink,
+						     cuda::std::plus<>{}, (int)pairs),
+	     "cub");
+	if (!memory)
+		bytes = for_sort > for_sums ? for_sort : for_sums;
+}
+
+/* Sums by key, and inserts of repeated keys: `pairs` drawn from n_keys. */
+static void repeat_cases(size_t pairs, size_t n_keys)
+{
+	const uint32_t *drawn = (const uint32_t *)absent, *ones = (const uint32_t *)values;
+	size_t bytes = 0;
+	void *memory;
+
+	open_shape("4+4, 0.8, repeats", 4, n_keys, 80);
+	cub_sum(pairs, NULL, bytes);
+	need(!cudaMalloc(&memory, bytes), "cub");
+	for (int s = UNIFORM; s <= ZIPF; s++) {
+		const enum skew skew = (enum skew)s;
+		unsigned long long drawn_keys;
+		char what[24];
+
+		make_skewed<<<many_blocks(pairs), THREADS>>>(skew, pairs, n, (uint32_t *)absent,
+							     (uint32_t *)values);
+		need(!cudaMemset(counts, 0, n * sizeof(*counts)), "counts");
+		count_skewed<<<many_blocks(pairs), THREADS>>>(skew, pairs, n, counts);
+		drawn_keys = counted([=](unsigned long long *some) {
+			count_nonzero<<<many_blocks(n), THREADS>>>(n, counts, some);
+		});
+		snprintf(what, sizeof(what), "sum, %s", skew_names[s]);
+		begin(what);
+		swap_ceiling(pairs, false);
+		row(
+			TABLE_PEER, "cub sort and ReduceByKey", pairs, [] {},
+			[=] {
+				size_t has = bytes;
+
+				cub_sum(pairs, memory, has);
+			},
+			[=] {
+				unsigned long long runs;
+
+				need(!cudaMemcpy(&runs, sink, sizeof(runs), cudaMemcpyDeviceToHost),
+				     "cub");
+				return runs == drawn_keys;
+			});
+		update_row(skew, 0, "cua_hashmap_update_n", pairs, [=] {
+			need_ok(cua_hashmap_update_n(map, CUA_UPDATE_ADD, pairs, drawn, ones, NULL),
+				"cua_hashmap_update_n");
+		});
+		table_end(&table);
+		snprintf(what, sizeof(what), "insert, %s", skew_names[s]);
+		begin(what);
+		swap_ceiling(pairs, false);
+		row(
+			TABLE_OURS, "cua_hashmap_insert_n", pairs, clear_map,
+			[=] {
+				need_ok(cua_hashmap_insert_n(map, pairs, drawn, ones, NULL),
+					"cua_hashmap_insert_n");
+			},
+			[=] { return has_size(drawn_keys); });
+		table_end(&table);
+	}
+	cudaFree(memory);
+	close_map();
+}
+
 /* ---- small batches ---- */
 
 /* Successive batches of new keys, inserted into a map whose memory has been used. */
@@ -1155,6 +1248,7 @@ int main(int argc, char **argv)
 	keyed_shape("8+8, keyed", 8, large);
 	update_cases(large, false);
 	update_cases(large, true);
+	repeat_cases(large, large / 10);
 	small_shape(little);
 	batch_cases(batches);
 

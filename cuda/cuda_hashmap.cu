@@ -593,6 +593,7 @@ static __device__ __noinline__ struct cua_u128 combine_lanes(int op, struct cua_
 
 struct bulk_write {
 	struct bulk_insert c;
+	const uint32_t *wanted; /* NULL; or the kernel does nothing if this is 0 */
 	int op;
 	uint32_t room;         /* entries of the list */
 	struct cua_u128 value; /* the value for every key, if c.values is NULL */
@@ -667,6 +668,8 @@ static __global__ void __launch_bounds__(THREADS, WRITE_BLOCKS)
 		return;
 	list_clear(&l, room, op);
 	cua__after_predecessor();
+	if (b.wanted && !*b.wanted)
+		return;
 	__syncthreads();
 	EACH_WARP(i, n)
 	{
@@ -782,13 +785,16 @@ static __global__ void __launch_bounds__(THREADS, WRITE_BLOCKS)
 
 template <uint32_t KS, uint32_t VS, uint32_t LAYOUT>
 static enum cua_status write_of(struct cua_context *ctx, const struct cua_hashmap_view *view,
-				const struct cua__hashmap_call *c)
+				const struct cua__hashmap_call *c, const uint32_t *wanted)
 {
 	/* the blocks of a small batch have few keys each */
 	const uint32_t room = is_few(ctx, c->n) ? FEW_THREADS : list<KS, VS>::ROOM;
 
-	const struct bulk_write b = {
-		{*view, c->n, c->keys, c->values, c->values_out, c->flags}, c->op, room, c->value};
+	const struct bulk_write b = {{*view, c->n, c->keys, c->values, c->values_out, c->flags},
+				     wanted,
+				     c->op,
+				     room,
+				     c->value};
 
 	if (!is_plain(view))
 		return launch_each(ctx, c->n, WRITE_BLOCKS, write_kernel<KS, VS, LAYOUT, 0, 1>, b);
@@ -801,7 +807,7 @@ template <uint32_t KS, uint32_t VS, uint32_t LAYOUT> struct inserts {
 	static enum cua_status run(struct cua_context *ctx, const struct cua_hashmap_view *view,
 				   const struct cua__hashmap_call *c)
 	{
-		return write_of<KS, VS, LAYOUT>(ctx, view, c);
+		return write_of<KS, VS, LAYOUT>(ctx, view, c, NULL);
 	}
 };
 
@@ -826,11 +832,36 @@ static enum cua_status cuda_insert(struct cua_context *ctx, const struct cua_has
 }
 
 static enum cua_status cuda_change(struct cua_context *ctx, const struct cua_hashmap_view *view,
-				   const struct cua__hashmap_call *c)
+				   const struct cua__hashmap_call *c, const uint32_t *wanted)
 {
-#define FUNCTION(ks, vs, layout) write_of<ks, vs, layout>(ctx, view, c)
+#define FUNCTION(ks, vs, layout) write_of<ks, vs, layout>(ctx, view, c, wanted)
 	BY_SIZE
 #undef FUNCTION
+}
+
+/* Updates in parts, so that the workspace has a bound. */
+static enum cua_status cuda_update(struct cua_context *ctx, const struct cua_hashmap_view *view,
+				   const struct cua__hashmap_call *call)
+{
+	struct cua__hashmap_call part = *call;
+	enum cua_status status = CUA_OK;
+	uint64_t left = call->n;
+
+	while (!status && left) {
+		const uint32_t *direct = NULL;
+
+		part.n = left < CUA__HASHMAP_MOST_COMBINED ? left : CUA__HASHMAP_MOST_COMBINED;
+		status = cua__cuda_hashmap_combine(ctx, view, &part, &direct);
+		if (status == CUA_ERROR_UNSUPPORTED)
+			part.n = left;
+		if (!status || status == CUA_ERROR_UNSUPPORTED)
+			status = cuda_change(ctx, view, &part, direct);
+		left -= part.n;
+		part.keys = (const char *)part.keys + part.n * view->key_size;
+		if (part.values)
+			part.values = (const char *)part.values + part.n * view->value_size;
+	}
+	return status;
 }
 
 static enum cua_status cuda_write(struct cua_context *ctx, const struct cua_hashmap_view *view,
@@ -838,8 +869,10 @@ static enum cua_status cuda_write(struct cua_context *ctx, const struct cua_hash
 {
 	enum cua_status status;
 
+	if (call->op == CUA__HASHMAP_ASSIGN)
+		return cuda_change(ctx, view, call, NULL);
 	if (call->op != CUA__HASHMAP_INSERT)
-		return cuda_change(ctx, view, call);
+		return cuda_update(ctx, view, call);
 	status = cua__cuda_hashmap_insert_regions(ctx, view, call);
 	return status == CUA_ERROR_UNSUPPORTED ? cuda_insert(ctx, view, call) : status;
 }

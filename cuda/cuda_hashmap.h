@@ -29,7 +29,22 @@ enum cua_status cua__cuda_hashmap_insert_regions(struct cua_context *ctx,
 						 const struct cua_hashmap_view *view,
 						 const struct cua__hashmap_call *call);
 
-/* Upper bound on the bytes of workspace of either function for n pairs. */
+/*
+ * Updates by an enum cua_update that combine equal keys first (cuda_hashmap_combine.cu), also during
+ * concurrent operations on the map. **direct, on the device, becomes 1 if nothing was updated because
+ * few keys are equal: the caller then updates the map. UNSUPPORTED as above, and for more than
+ * MOST_COMBINED pairs.
+ */
+#define CUA__HASHMAP_MOST_COMBINED ((uint64_t)1 << 27)
+enum cua_status cua__cuda_hashmap_combine(struct cua_context *ctx,
+					  const struct cua_hashmap_view *view,
+					  const struct cua__hashmap_call *call,
+					  const uint32_t **direct);
+/* Upper bound on the bytes of workspace for n pairs. */
+size_t cua__cuda_hashmap_combine_scratch(struct cua_context *ctx,
+					 const struct cua_hashmap_view *view, uint64_t n);
+
+/* Upper bound on the bytes of workspace of a build, an insert or an update for n pairs. */
 size_t cua__cuda_hashmap_build_scratch(struct cua_context *ctx, const struct cua_hashmap_view *view,
 				       size_t n);
 

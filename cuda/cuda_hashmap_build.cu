@@ -69,18 +69,6 @@ static __host__ __device__ constexpr uint32_t list_room(uint32_t ks, uint32_t vs
 namespace
 {
 
-/*
- * Keeps the address of shared memory in a register. Otherwise the compiler recomputes it for each
- * use, with four instructions.
- */
-template <typename T> __device__ __forceinline__ T *known(T *p)
-{
-	uint32_t at = (uint32_t)__cvta_generic_to_shared(p);
-
-	asm("" : "+r"(at));
-	return (T *)__cvta_shared_to_generic(at);
-}
-
 template <uint32_t KS, uint32_t VS, uint32_t HASH, int AGAIN>
 __global__ void __launch_bounds__(SCATTER_THREADS, SCATTER_BLOCKS_PER_PROCESSOR)
 	scatter_kernel(const __grid_constant__ struct cua__regions_pass a)
@@ -455,6 +443,7 @@ size_t cua__cuda_hashmap_build_scratch(struct cua_context *ctx, const struct cua
 				       size_t n)
 {
 	struct cua__hashmap_call call = {};
+	const size_t update = cua__cuda_hashmap_combine_scratch(ctx, view, n);
 	size_t build = 0, insert = 0;
 	struct kernels k;
 	struct plan plan;
@@ -466,7 +455,9 @@ size_t cua__cuda_hashmap_build_scratch(struct cua_context *ctx, const struct cua
 		build = plan_bytes(view, &plan);
 	if (plan_insert(ctx, view, &call, &k, &plan, &log))
 		insert = plan_bytes(view, &plan);
-	return build > insert ? build : insert;
+	if (build < insert)
+		build = insert;
+	return build > update ? build : update;
 }
 
 enum cua_status cua__cuda_hashmap_insert_regions(struct cua_context *ctx,

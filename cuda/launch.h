@@ -65,6 +65,18 @@ static enum cua_status cua__launch_early(struct cua_context *ctx, void (*kernel)
 
 #ifdef __CUDACC__
 /*
+ * Keeps the address of shared memory in a register. Otherwise the compiler recomputes it for each
+ * use, with four instructions.
+ */
+template <typename T> static __device__ __forceinline__ T *known(T *p)
+{
+	uint32_t at = (uint32_t)__cvta_generic_to_shared(p);
+
+	asm("" : "+r"(at));
+	return (T *)__cvta_shared_to_generic(at);
+}
+
+/*
  * Waits until the preceding kernels have ended. All threads of a kernel of cua__launch_early call
  * it before they access memory that other work may read or write.
  */

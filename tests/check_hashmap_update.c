@@ -430,6 +430,158 @@ START_TEST(updated)
 }
 END_TEST
 
+/* As many pairs as a GPU combines before it updates the map. */
+#define MANY (((size_t)1 << 20) + 77)
+
+/*
+ * n pairs of d keys. With `frequent`, every other pair has key 5. Bit i of a value is set with a low
+ * chance for AND and OR. expected[j] gets the value of key j; *there is the number of keys.
+ */
+static struct pair *many_pairs(uint64_t *seed, const struct pair_map *m, size_t n, uint64_t d,
+			       int frequent, int op, const struct cua_u128 *one,
+			       struct pair *expected, size_t *there)
+{
+	struct pair *p = test_malloc(n * sizeof(*p));
+	uint8_t *seen = calloc(d, 1);
+
+	ck_assert(seen);
+	for (size_t i = 0; i < n; i++) {
+		uint64_t j = frequent && i % 2 ? 5 % d : test_random(seed) % d;
+		struct cua_u128 v = {test_random(seed) << 20 | test_random(seed) % (1 << 20), 0};
+
+		if (op == CUA_UPDATE_AND || op == CUA_UPDATE_OR) {
+			v.lo = test_random(seed) % n < 20 * d ? (uint64_t)1 << v.lo % 64 : 0;
+			v.lo = op == CUA_UPDATE_AND ? ~v.lo : v.lo;
+		}
+		truncate_u128(&v, m->vs);
+		p[i].key = key_number(j, m->ks);
+		p[i].value = one ? *one : v;
+		expected[j].key = p[i].key;
+		expected[j].value =
+			seen[j] ? combine_values(expected[j].value, p[i].value, op, m->vs)
+				: p[i].value;
+		seen[j] = 1;
+	}
+	*there = 0;
+	for (uint64_t j = 0; j < d; j++)
+		if (seen[j])
+			expected[(*there)++] = expected[j];
+	free(seen);
+	return p;
+}
+
+/* Large update_n without results: few keys to nearly distinct keys, and frequent keys. */
+START_TEST(updated_many)
+{
+	static const uint64_t distinct[] = {1, 900, 60000, MANY};
+	static const int sizes[] = {0, 1, 3, 4};
+	uint64_t seed = test_seed("updated_many");
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	const size_t n = test_quick() ? 4001 : MANY;
+
+	ck_assert_cua(cua_context_set_threads(ctx, 4));
+	for (int run = 0; run < 24; run++) {
+		const int op = CUA_UPDATE_ADD + run % 6, frequent = run / 3 % 2;
+		const uint64_t d = run % 4 == 3 ? n : distinct[run % 4];
+		struct cua_hashmap_options o = {.struct_size = sizeof(o),
+						.no_erase = run % 5 == 0,
+						.max_probes = run % 7 == 3 ? 128 : 0,
+						.hash = run % 4 == 2 ? CUA_HASHMAP_HASH_KEYED
+								     : CUA_HASHMAP_HASH_SEEDED};
+		struct pair_map m = new_pair_map(ctx, sizes[run / 4 % 4], d + d / 4 + 4000, &o);
+		const struct cua_u128 one = value_number((uint64_t)run, m.vs);
+		const int has_one = run % 3 == 1;
+		struct pair *expected = test_malloc((d + 1) * sizeof(*expected)), *p;
+		char value[16];
+		size_t there;
+		void *k, *v;
+
+		store_u128(value, m.vs, 0, one);
+		p = many_pairs(&seed, &m, n, d, frequent, op, has_one ? &one : NULL, expected,
+			       &there);
+		k = upload_keys(ctx, p, n, m.ks);
+		v = upload_values(ctx, p, n, m.vs);
+		ck_assert_cua(
+			has_one ? cua_hashmap_update_value_n(m.map, (enum cua_update)op, n, k,
+							     value, NULL)
+				: cua_hashmap_update_n(m.map, (enum cua_update)op, n, k, v, NULL));
+		expect_pairs(&m, expected, there);
+		free(p);
+		free(expected);
+		test_free(ctx, k);
+		test_free(ctx, v);
+		ck_assert_cua(cua_hashmap_destroy(m.map));
+	}
+	cua_context_destroy(ctx);
+}
+END_TEST
+
+/* The map has room for few of the keys. No operand is lost: it is in the map or was rejected. */
+START_TEST(updated_many_in_a_full_map)
+{
+	const uint64_t d = 30000;
+	uint64_t seed = test_seed("updated_many_in_a_full_map");
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	const size_t n = test_quick() ? 50000 : MANY;
+
+	for (int c = 0; c <= 4; c += 4) {
+		const struct cua_hashmap_options o = {.struct_size = sizeof(o), .rejects = n};
+		struct pair_map m = new_pair_map(ctx, c, d / 4, &o);
+		struct pair *expected = test_malloc(d * sizeof(*expected)), *got, *p;
+		uint64_t *sums = calloc(d, sizeof(*sums)), n_there, n_rejected;
+		char *keys = test_malloc(n * m.ks), *values = test_malloc(n * m.vs);
+		size_t there, at;
+		void *k, *v;
+
+		ck_assert(sums);
+		p = many_pairs(&seed, &m, n, d, 1, CUA_UPDATE_ADD, NULL, expected, &there);
+		qsort(expected, there, sizeof(*expected), by_key);
+		k = upload_keys(ctx, p, n, m.ks);
+		v = upload_values(ctx, p, n, m.vs);
+		ck_assert_cua(cua_hashmap_update_n(m.map, CUA_UPDATE_ADD, n, k, v, NULL));
+		ck_assert_status(cua_hashmap_status(m.map), CUA_ERROR_FULL);
+		got = sorted_contents(&m, &n_there);
+		EXPECT(n_there >= d / 4 && n_there < there, "%llu keys are there",
+		       (unsigned long long)n_there);
+		ck_assert_cua(cua_hashmap_rejected(m.map, n, k, v, &n_rejected));
+		EXPECT(n_rejected >= there - n_there && n_rejected <= n, "%llu pairs are rejected",
+		       (unsigned long long)n_rejected);
+		test_download(ctx, keys, k, n * m.ks);
+		test_download(ctx, values, v, n * m.vs);
+		for (uint64_t i = 0; i < n_there + n_rejected; i++) {
+			struct pair one = {{0, 0}, {0, 0}};
+			const struct pair *found;
+
+			if (i < n_there) {
+				one = got[i];
+			} else {
+				one.key = load_u128(keys, m.ks, i - n_there);
+				one.value = load_u128(values, m.vs, i - n_there);
+			}
+			found = bsearch(&one, expected, there, sizeof(one), by_key);
+			EXPECT(found != NULL, "pair %llu is of no key", (unsigned long long)i);
+			sums[found - expected] += one.value.lo;
+		}
+		for (at = 0; at < there; at++) {
+			struct cua_u128 sum = {sums[at], 0};
+
+			truncate_u128(&sum, m.vs);
+			EXPECT(u128_same(sum, expected[at].value), "the sum of key %zu", at);
+		}
+		free(p);
+		free(got);
+		free(sums);
+		free(keys);
+		free(values);
+		free(expected);
+		test_free(ctx, k);
+		test_free(ctx, v);
+		ck_assert_cua(cua_hashmap_destroy(m.map));
+	}
+	cua_context_destroy(ctx);
+}
+END_TEST
+
 /*
  * Special patterns through every call that moves pairs or changes values: all keys, and each of the
  * values. Under a tool, two of the values.
@@ -534,6 +686,8 @@ static Suite *make_suite(void)
 	tcase_add_test(tcase, updated_by_one_value);
 	tcase_add_test(tcase, values_given_back);
 	tcase_add_test(tcase, updated);
+	tcase_add_test(tcase, updated_many);
+	tcase_add_test(tcase, updated_many_in_a_full_map);
 	tcase_add_test(tcase, special_pairs);
 	suite_add_tcase(suite, tcase);
 	return suite;

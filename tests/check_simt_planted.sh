@@ -680,7 +680,7 @@ planted 'a stage that is stored before it is written' hashmap_regions \
 planted 'words that are staged before their offsets are known' hashmap_regions \
   '/before += n\[j\];/,/CUA__UNROLL/s/cua_port_sync_block();/(void)0;/'
 planted 'a tile that claims more than the room of its regions' hashmap_regions \
-  's/crowded |= claimed\[j\] + n\[j\] > a->room;/;/'
+  's/crowded |= claimed\[j % 2\] + n\[j\] > a->room;/;/'
 planted 'overflowing words of a build that do not search their home' hashmap_regions \
   's/if (cua__regions_has(k, table, home, CUA_READ(number\[home\]), w))/if (0)/'
 planted 'equal keys of a build that are inserted concurrently' hashmap_regions \
@@ -710,6 +710,34 @@ planted 'deferred words of an insert that overwrite the words of other warps' ha
   's/(char \*)list + thread \/ 32 \* 64/(char *)list + 0 * 64/'
 planted 'a list of spilled words that was too short' hashmap_regions \
   's/const int listed = spilled <= a->spill_room;/const int listed = 1;/'
+planted 'a sum of 64 bits without its carry' hashmap_sums 's/ + low < low;/ \& 0;/' hashmap_combine
+planted 'an entry of sums that two keys claim' hashmap_sums \
+  's/\*claimed = there == none;/*claimed = 1;/' hashmap_combine
+planted 'sums in which the key of all ones is a free entry' hashmap_sums 's/if (key == none)/if (0)/' hashmap_combine
+planted 'sums that are written out without the key of all ones' hashmap_combine \
+  's/ + (thread \/ 32 == k.threads \/ 32 - 1);/;/'
+planted 'a table of sums that is used while other threads free it' hashmap_combine \
+  '/_combine_region(/,/^}/{/cua__combine_flush(/{n;s/cua_port_sync_block();/;/;}}'
+planted 'a word that is lost if its table is full' hashmap_combine 's/next = word;/at += k.threads;/'
+planted 'repeats that stay beside their sum' hashmap_regions \
+  '/_combine_repeats(/,/^}/s/\*there &= .*;/;/' hashmap_combine
+planted 'a sum of repeats that is read before it is complete' hashmap_regions \
+  '/_combine_repeats(/,/^}/{/\*there &=/,/CUA__UNROLL/s/cua_port_sync_block();/(void)0;/;}' hashmap_combine
+planted 'updates of which repeats are dropped' hashmap_regions \
+  '/cua_port_sync_block_or(!filtered/{n;n;s/if (k.updates)/if (0)/;}' hashmap_combine
+planted 'regions of updates that overlap' hashmap_combine 's/CUA_WRITE(a->ends\[i\], start)/CUA_WRITE(a->ends[i], 0)/'
+planted 'combined words that are lost at the end' hashmap_combine \
+  's/while (piece \* 32 < n || n_deferred)/while (piece * 32 < n)/'
+planted 'an update of a key that another lane has just stored' hashmap_combine \
+  '/if (seen.there <= 0)/{n;s/return 0;/return result;/;}'
+planted 'an update twice of a key that is not at home' hashmap_combine \
+  's/ && !(result == CUA_HASHMAP_EXISTS && spot.at);/;/;s/result != CUA_HASHMAP_INSERTED &&$/result != CUA_HASHMAP_INSERTED;/'
+planted 'an update by a lane alone that is left out' hashmap_combine 's/^\tif (left)$/\tif (0)/'
+planted 'combined updates that do not count their inserts' hashmap_combine \
+  '/_combine_update(/,/^}/s/cua__quad_count(/(void)(/'
+planted 'a guess that sees no equal keys' hashmap_combine 's/return there == key.lo;/return 0;/'
+planted 'a sample that nobody asks' hashmap_combine 's/cua__combine_sample_is_direct(a, total, sampled, room)/0/'
+planted 'a guess that nobody asks' hashmap_combine 's/cua__combine_guess_is_direct(a, room) ||/0 \&\&/'
 planted 'a sort that counts pairs of a digit before all have read' hashmap_kernel \
   '/all have read/{n;d;}' hashmap_ops
 planted 'a rank that forgets the lanes before' hashmap_kernel \

@@ -238,11 +238,11 @@ static void check_map(void)
 
 static void body(void)
 {
-	struct cua__regions_kind scatter = {ks, vs, lanes, TILE / lanes, 0, 0},
-				 rescatter = {ks, vs, lanes, TILE / lanes, 1, 0};
+	struct cua__regions_kind scatter = {ks, vs, lanes, TILE / lanes, 0, 0, 0},
+				 rescatter = {ks, vs, lanes, TILE / lanes, 1, 0, 0};
 	struct cua__regions_kind build = {
-		ks, vs, lanes, CUA__REGIONS_BUILD_BYTES / (wide() ? 16 : 8) / lanes, 0, 0};
-	struct cua__regions_kind one = {ks, vs, lanes, 1, 0, 0};
+		ks, vs, lanes, CUA__REGIONS_BUILD_BYTES / (wide() ? 16 : 8) / lanes, 0, 0, 0};
+	struct cua__regions_kind one = {ks, vs, lanes, 1, 0, 0, 0};
 	const uint64_t blocks = simt_blocks(), b = simt_block();
 	const struct cua__regions_pass *start = way == ONE_SCATTER ? &second : &first;
 	uint64_t i;

@@ -30,6 +30,7 @@
 	SIMT_SUITE(exact)                                                                          \
 	SIMT_SUITE(filter)                                                                         \
 	SIMT_SUITE(hashmap)                                                                        \
+	SIMT_SUITE(hashmap_combine)                                                                \
 	SIMT_SUITE(hashmap_kinds)                                                                  \
 	SIMT_SUITE(hashmap_regions)                                                                \
 	SIMT_SUITE(hashmap_ops)                                                                    \

@@ -271,10 +271,10 @@ CUA_API enum cua_status cua_hashmap_update_value_n(struct cua_hashmap *map, enum
 CUA_API enum cua_status cua_hashmap_build_n(struct cua_hashmap *map, size_t n, const void *keys,
 					    const void *values, uint8_t *results);
 /*
- * Gets the largest workspace in bytes that build_n, and insert_n without results, use for n pairs
- * and the map in its present size: 1 to 36 bytes a pair if they sort many pairs first on a GPU. If
- * this workspace is not available, or in a capture only by waiting, they work more slowly without
- * it. A map that grows in the call may use more.
+ * Gets the largest workspace in bytes that build_n, and insert_n, update_n and update_value_n
+ * without results, use for n pairs and the map in its present size: 1 to 36 bytes a pair if they
+ * sort many pairs first on a GPU. If this workspace is not available, or in a capture only by
+ * waiting, they work more slowly without it. A map that grows in the call may use more.
  * Errors: NULL, SIZE.
  */
 CUA_API enum cua_status cua_hashmap_build_workspace(const struct cua_hashmap *map, size_t n,

@@ -57,6 +57,7 @@
 #include <cuatomic/hashmap_quad.h>
 
 #include "kernels/hashmap_bulk.h"
+#include "kernels/hashmap_sums.h"
 
 /* The index of a region within the regions of a tile. */
 #ifndef CUA__REGIONS_INDEX
@@ -71,6 +72,7 @@ struct cua__regions_kind {
 	uint32_t each;    /* words per thread */
 	int rescatter;    /* 1: the input is the output of another scatter */
 	uint32_t hash;    /* as in the view */
+	int updates;      /* 1: the pairs are updates, see hashmap_combine.h */
 };
 
 struct cua__regions_pass {
@@ -89,7 +91,10 @@ struct cua__regions_pass {
 	uint32_t shift;   /* home bucket >> shift is the region */
 	/* a tile with more words than this for a region drops duplicates */
 	uint32_t repeat_limit;
-	/* per input: all pairs, or a region of the first scatter (then 2^k); <= 2 per thread */
+	/*
+	 * per input: all pairs, or a region of the first scatter (then 2^k); at most
+	 * cua__regions_claims for each thread
+	 */
 	uint32_t regions;
 	/*
 	 * The spill list: words beyond the room of their region and, of an insert, words that could
@@ -100,12 +105,31 @@ struct cua__regions_pass {
 	uint64_t spill_room;
 	/* insert: regions processed concurrently, so that their traffic spreads over the memory */
 	uint32_t at_once;
+	/* updates: the first word of each region in the output, and the word after its last */
+	uint32_t *starts, *ends;
+	int op;
+	struct cua_u128 value; /* the value for every key, if `values` is NULL */
+	/*
+	 * updates: the guess looks at `guessed` keys, in a table of guess_room entries, a power of
+	 * two, with all bits set at first; *guess_repeats of them were in the table already
+	 */
+	void *guess;
+	uint32_t guess_room, guessed, *guess_repeats;
+	/* updates: the keys with a hash >> 32 below the limit */
+	void *sample;
+	uint32_t sample_limit, *sampled;
+	uint32_t *direct; /* updates: 1 if combining would not pay */
+	/* updates: the combined words, in any order, and their number */
+	void *combined;
+	uint64_t *n_combined;
 };
 
 /* Per block, besides the stage. */
 struct cua__regions_shared {
 	uint32_t warps[32];
 	uint32_t listed, inserted, deferred;
+	uint32_t all_ones; /* of a table of sums */
+	uint64_t first;    /* offset of a block in the combined words */
 };
 
 /* ---- words ---- */
@@ -187,10 +211,38 @@ CUA_FORCE uint32_t cua__regions_warp_sum(uint32_t v)
 /* ---- scatter ---- */
 
 #define CUA__REGIONS_NONE 0xffffffffu
+#define CUA__REGIONS_REPEAT_PROBES 4u
 
 CUA_FORCE uint32_t cua__regions_tile_size(const struct cua__regions_kind k)
 {
 	return k.threads * k.each;
+}
+
+/* The regions whose words a thread of a scatter claims; at most 4. */
+CUA_FORCE uint32_t cua__regions_claims(const struct cua__regions_kind k)
+{
+	return k.updates ? 4 : 2;
+}
+
+/*
+ * Region j of those whose words the calling thread claims. The counters of a warp are adjacent. With
+ * words of 64 bits, registers are scarce, and pairs of counters need fewer.
+ */
+CUA_FORCE uint32_t cua__regions_mine(const struct cua__regions_kind k, uint32_t j)
+{
+	return k.updates || cua__hashmap_is_wide(k.ks, k.vs)
+		       ? j * k.threads + cua_port_thread()
+		       : cua__regions_claims(k) * cua_port_thread() + j;
+}
+
+/* The region of a hash. Those of updates have equal ranges of hashes, so any number of them will do. */
+CUA_FORCE uint32_t cua__regions_of(const struct cua__regions_kind k,
+				   const struct cua__regions_pass *a, uint64_t hash)
+{
+	const uint32_t region = k.updates ? (uint32_t)((hash >> 32) * a->regions >> 32)
+					  : cua__hashmap_word_home(&a->view, hash) >> a->shift;
+
+	return k.rescatter ? region & (a->regions - 1) : region;
 }
 
 /*
@@ -236,8 +288,8 @@ CUA_FORCE char *cua__regions_reserved_slot(const struct cua__regions_kind k,
 
 /*
  * Reads this thread's words of the n from `first` on; bit j of *there says that word[j] exists. If
- * the input is pairs, a word with a reserved key is inserted into its reserved slot instead, and
- * its bit is 0.
+ * the input is pairs to insert, a word with a reserved key is inserted into its reserved slot
+ * instead, and its bit is 0.
  */
 CUA_FORCE void cua__regions_read(const struct cua__regions_kind k,
 				 const struct cua__regions_pass *a, uint64_t first, uint32_t n,
@@ -260,9 +312,11 @@ CUA_FORCE void cua__regions_read(const struct cua__regions_kind k,
 		else
 			word[j] = cua__hashmap_word_of(
 				k.ks, k.vs, cua__hashmap_get(a->keys, k.ks, own + j * k.threads),
-				cua__hashmap_get(a->values, k.vs, own + j * k.threads));
+				k.updates && !a->values
+					? a->value
+					: cua__hashmap_get(a->values, k.vs, own + j * k.threads));
 	}
-	if (k.rescatter)
+	if (k.rescatter || k.updates)
 		return;
 	CUA__UNROLL
 	for (j = 0; j < k.each; j++)
@@ -312,6 +366,58 @@ CUA_FORCE void cua__regions_drop_repeats(const struct cua__regions_kind k,
 			*there &= ~((uint32_t)1 << j);
 		else
 			cua_port_store_b64(at, word[j].lo, CUA_RELAXED, CUA__REGIONS_BLOCK);
+	}
+	cua_port_sync_block();
+}
+
+/*
+ * Combines most updates of keys that are frequent in the tile. The table of sums is in the memory of
+ * the unused stage. The word that claims an entry gets its sum; the others of the same key are
+ * dropped; words without an entry stay. owned[j] is the entry that word[j] claimed, or NO_ROOM. All
+ * threads call it.
+ */
+CUA_FORCE void cua__regions_combine_repeats(const struct cua__regions_kind k,
+					    const struct cua__regions_pass *a,
+					    struct cua__regions_shared *sh, void *stage,
+					    struct cua_u128 *word, uint32_t *there, uint32_t *owned)
+{
+	const uint32_t size = cua__regions_tile_size(k),
+		       word_size = cua__hashmap_is_wide(k.ks, k.vs) ? 16 : 8;
+	const struct cua__sums t = {stage, (char *)stage + size / 2 * word_size, &sh->all_ones,
+				    size / 2};
+	uint32_t i, j;
+
+	for (i = cua_port_thread(); i <= t.room; i += k.threads)
+		cua__sums_clear(k.ks, k.vs, &t, i, a->op);
+	cua_port_sync_block();
+	CUA__UNROLL
+	for (j = 0; j < k.each; j++) {
+		const uint64_t key = cua__hashmap_word_key(k.ks, word[j]).lo;
+		int claimed;
+
+		owned[j] = CUA__SUMS_NO_ROOM;
+		if (!(*there >> j & 1))
+			continue;
+		i = cua__sums_entry(k.ks, &t, cua__regions_hash(k, a, word[j]), key,
+				    CUA__REGIONS_REPEAT_PROBES, &claimed);
+		if (i == CUA__SUMS_NO_ROOM)
+			continue;
+		cua__sums_apply(k.vs, &t, i, a->op,
+				cua__hashmap_word_value(k.ks, k.vs, word[j]).lo);
+		if (claimed)
+			owned[j] = i;
+		else
+			*there &= ~((uint32_t)1 << j);
+	}
+	cua_port_sync_block();
+	CUA__UNROLL
+	for (j = 0; j < k.each; j++) {
+		struct cua_u128 key = {0, 0}, sum = {0, 0};
+
+		if (owned[j] == CUA__SUMS_NO_ROOM)
+			continue;
+		(void)cua__sums_at(k.ks, k.vs, &t, owned[j], &key.lo, &sum.lo);
+		word[j] = cua__hashmap_word_of(k.ks, k.vs, key, sum);
 	}
 	cua_port_sync_block();
 }
@@ -374,10 +480,11 @@ CUA_FORCE void cua__regions_scatter(const struct cua__regions_kind k,
 {
 	const int wide = cua__hashmap_is_wide(k.ks, k.vs);
 	const uint32_t thread = cua_port_thread(), size = cua__regions_tile_size(k);
+	const uint32_t claims = cua__regions_claims(k);
 	uint64_t first = tile * size, end = a->n, first_region = 0, claimed[2] = {0, 0};
 	struct cua_u128 word[32];
-	uint32_t rank[32], there, j, p, before, total, n[2];
-	int filtered, crowded;
+	uint32_t rank[32], there, j, p, before, total, n[4], all, starts[4] = {0, 0, 0, 0};
+	int filtered, frequent, crowded;
 
 	if (k.rescatter) {
 		const uint64_t region = tile / a->from_tiles, start = region * a->from_room;
@@ -400,37 +507,44 @@ CUA_FORCE void cua__regions_scatter(const struct cua__regions_kind k,
 			rank[j] = CUA__REGIONS_NONE;
 			if (!(there >> j & 1))
 				continue;
-			p = cua__hashmap_word_home(&a->view, cua__regions_hash(k, a, word[j])) >>
-			    a->shift;
-			if (k.rescatter)
-				p &= a->regions - 1;
+			p = cua__regions_of(k, a, cua__regions_hash(k, a, word[j]));
 			rank[j] = p << 16 | cua_port_fetch_add_u32(&number[p], 1, CUA_RELAXED,
 								   CUA__REGIONS_BLOCK);
 		}
 		cua_port_sync_block();
+		frequent = 0;
 		CUA__UNROLL
-		for (j = 0; j < 2; j++) {
-			p = thread * 2 + j;
+		for (j = 0; j < claims; j++) {
+			p = cua__regions_mine(k, j);
 			n[j] = p < a->regions ? CUA_READ(number[p]) : 0;
+			frequent |= n[j] > a->repeat_limit;
 		}
-		if (!cua_port_sync_block_or(!filtered &&
-					    (n[0] > a->repeat_limit || n[1] > a->repeat_limit)))
+		if (!cua_port_sync_block_or(!filtered && frequent))
 			break;
-		cua__regions_drop_repeats(k, a, stage, word, &there);
+		if (k.updates)
+			cua__regions_combine_repeats(k, a, sh, stage, word, &there, rank);
+		else
+			cua__regions_drop_repeats(k, a, stage, word, &there);
 		for (p = thread; p < a->regions; p += k.threads)
 			CUA_WRITE(number[p], 0);
 		cua_port_sync_block();
 	}
+	all = 0;
 	CUA__UNROLL
-	for (j = 0; j < 2; j++)
-		if (n[j])
-			claimed[j] =
-				cua_port_fetch_add_u64(&a->filled[first_region + thread * 2 + j],
-						       n[j], CUA_RELAXED, CUA__HASHMAP_AT);
-	before = cua__regions_scan(k, sh, n[0] + n[1], &total);
+	for (j = 0; j < claims; j++) {
+		p = cua__regions_mine(k, j);
+		all += n[j];
+		if (n[j] && k.updates)
+			starts[j] = cua_port_fetch_add_u32(&a->ends[p], n[j], CUA_RELAXED,
+							   CUA__HASHMAP_AT);
+		else if (n[j])
+			claimed[j % 2] = cua_port_fetch_add_u64(&a->filled[first_region + p], n[j],
+								CUA_RELAXED, CUA__HASHMAP_AT);
+	}
+	before = cua__regions_scan(k, sh, all, &total);
 	CUA__UNROLL
-	for (j = 0; j < 2; j++) {
-		p = thread * 2 + j;
+	for (j = 0; j < claims; j++) {
+		p = cua__regions_mine(k, j);
 		if (p < a->regions)
 			CUA_WRITE(number[p], before);
 		before += n[j];
@@ -450,19 +564,24 @@ CUA_FORCE void cua__regions_scatter(const struct cua__regions_kind k,
 	 * offset[p] is a word's offset in the output less its index in the stage, modulo 2^32. This
 	 * suffices if the output has less than 2^32 words; the crowded path handles longer outputs.
 	 */
-	crowded = a->regions * a->room >> 32 != 0;
+	crowded = !k.updates && a->regions * a->room >> 32 != 0;
 	CUA__UNROLL
-	for (j = 0; j < 2; j++) {
-		p = thread * 2 + j;
+	for (j = 0; j < claims; j++) {
+		p = cua__regions_mine(k, j);
 		if (p >= a->regions)
 			continue;
-		crowded |= claimed[j] + n[j] > a->room;
+		if (k.updates) {
+			CUA_WRITE(offset[p], starts[j] - CUA_READ(number[p]));
+			continue;
+		}
+		crowded |= claimed[j % 2] + n[j] > a->room;
 		CUA_WRITE(offset[p],
-			  (uint32_t)(p * a->room + (claimed[j] < a->room ? claimed[j] : a->room)) -
+			  (uint32_t)(p * a->room +
+				     (claimed[j % 2] < a->room ? claimed[j % 2] : a->room)) -
 				  CUA_READ(number[p]));
 	}
 	crowded = cua_port_sync_block_or(crowded);
-	if (crowded)
+	if (!k.updates && crowded)
 		cua__regions_store_crowded(k, a, first_region, total, stage, region_of, offset);
 	else
 		cua__regions_store(k, (char *)a->to + first_region * a->room * (wide ? 16 : 8),
