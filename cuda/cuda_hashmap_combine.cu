@@ -23,7 +23,7 @@
 #define UPDATE_BLOCKS_PER_PROCESSOR 4u
 /* entries of a block's table */
 #define ROOM 8192u
-/* a region of this many slots seldom has keys without an entry, even if the map is full */
+/* at load 0.9, a region of this many slots seldom has keys without an entry */
 #define REGION_SLOTS 7000u
 #define LEAST_REGIONS 512u
 #define MOST_REGIONS (4 * SCATTER_THREADS)
@@ -45,9 +45,30 @@ static __host__ __device__ constexpr uint32_t combine_threads(uint32_t ks, uint3
 	return ks + vs > 8 ? 1024 : 512;
 }
 
-static __host__ __device__ constexpr int combine_blocks(uint32_t ks, uint32_t vs)
+/* The threads of a multiprocessor. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+#define MOST_THREADS 1024u
+#elif !defined(__CUDA_ARCH__) || __CUDA_ARCH__ == 800 ||                                           \
+	(__CUDA_ARCH__ >= 900 && __CUDA_ARCH__ < 1100)
+#define MOST_THREADS 2048u
+#else
+#define MOST_THREADS 1536u
+#endif
+
+static __host__ __device__ constexpr uint32_t count_blocks(void)
 {
-	return ks + vs > 12 ? 1 : ks + vs > 8 ? 2 : 3;
+	return MOST_THREADS / COUNT_THREADS < COUNT_BLOCKS_PER_PROCESSOR
+		       ? MOST_THREADS / COUNT_THREADS
+		       : COUNT_BLOCKS_PER_PROCESSOR;
+}
+
+/* As many blocks as the tables of sums leave room for, and the threads. */
+static __host__ __device__ constexpr uint32_t combine_blocks(uint32_t ks, uint32_t vs)
+{
+	const uint32_t tables = ks + vs > 12 ? 1 : ks + vs > 8 ? 2 : 3;
+	const uint32_t blocks = MOST_THREADS / combine_threads(ks, vs);
+
+	return tables < blocks ? tables : blocks;
 }
 
 static __host__ __device__ constexpr uint32_t sums_bytes(uint32_t ks, uint32_t vs)
@@ -68,7 +89,7 @@ __global__ void __launch_bounds__(GUESS_THREADS)
 }
 
 template <uint32_t KS, uint32_t VS, uint32_t HASH>
-__global__ void __launch_bounds__(COUNT_THREADS, COUNT_BLOCKS_PER_PROCESSOR)
+__global__ void __launch_bounds__(COUNT_THREADS, count_blocks())
 	count_kernel(const __grid_constant__ struct cua__regions_pass a)
 {
 	constexpr struct cua__regions_kind kind = {KS, VS, COUNT_THREADS, COUNT_EACH, 0, HASH, 1};
