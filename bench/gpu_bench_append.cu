@@ -249,6 +249,16 @@ static void cub_select(void)
 	keep_as_reference();
 }
 
+/* CUB stores the rejected elements in reverse order, so only their checksums can be compared. */
+static void cub_partition(void)
+{
+	struct below op = {limit};
+
+	cub_row("cub::DevicePartition::If", PARTITION, [=](void *t, size_t &has) {
+		return cub::DevicePartition::If(t, has, x, out, count, (int)n, op);
+	});
+}
+
 static __global__ void textbook_filter(size_t n, const uint32_t *x, uint32_t limit, uint32_t *out,
 				       unsigned long long *count)
 {
@@ -273,6 +283,22 @@ static void need_ok(enum cua_status status, const char *way)
 {
 	if (status)
 		wrong(way, cua_strerror(status));
+}
+
+/*
+ * The reference of an ordered partition has the rejected elements in input order: the filter
+ * selects them by the opposite comparison.
+ */
+static void partition_reference(void)
+{
+	struct cua_filter_options options = CUA_FILTER_OPTIONS_INIT;
+
+	options.ordered = 1;
+	need_ok(cua_filter_array(ctx, &options, CUA_U32, n, x, CUA_LT, &limit, n, reference, count),
+		"reference");
+	need_ok(cua_filter_array(ctx, &options, CUA_U32, n, x, CUA_GE, &limit, n - kept,
+				 reference + kept, count),
+		"reference");
 }
 
 static void our_row(const char *way, enum shape shape, bool by_flags)
@@ -400,14 +426,14 @@ static __global__ void __launch_bounds__(WARPS * 32, BLOCKS)
 	candidate(const __grid_constant__ struct cua__filter f)
 {
 	constexpr struct cua__filter_kind kind = {
-		CUA__FILTER_INTEGER, 4, CANDIDATE_LOADS, WARPS, 1, STAGES};
+		CUA__FILTER_INTEGER, 4, CANDIDATE_LOADS, WARPS, 1, STAGES, 0};
 	__shared__ struct cua__filter_shared shared;
 	extern __shared__ uint4 stage[];
 
 	if (STAGES > 1)
 		cua__filter_in_order(kind, &f, &shared, stage, NULL);
 	else
-		cua__filter_any_order(kind, &f, &shared, stage, NULL);
+		cua__filter_direct(kind, &f, &shared, stage, NULL);
 }
 
 template <uint32_t CANDIDATE_LOADS, uint32_t WARPS, int BLOCKS, uint32_t STAGES>
@@ -474,6 +500,100 @@ static void candidate_rows(struct cua__filter_control *control, uint64_t *words)
 	candidate_row<8, 16, 1, 3>(control, words);
 }
 
+/*
+ * Of a partition: loads, threads and blocks of the kernel that stores. In order also: blocks of the
+ * kernel that counts, and the logarithm of the tiles of a range.
+ */
+template <uint32_t CANDIDATE_LOADS, uint32_t WARPS, int BLOCKS>
+static __global__ void __launch_bounds__(WARPS * 32, BLOCKS)
+	partition_candidate(const __grid_constant__ struct cua__filter f)
+{
+	constexpr struct cua__filter_kind kind = {
+		CUA__FILTER_INTEGER, 4, CANDIDATE_LOADS, WARPS, 1, 1, 1};
+	__shared__ struct cua__filter_shared shared;
+	extern __shared__ uint4 stage[];
+
+	cua__filter_direct(kind, &f, &shared, stage, NULL);
+}
+
+template <uint32_t WARPS, int BLOCKS>
+static __global__ void __launch_bounds__(WARPS * 32, BLOCKS)
+	count_candidate(const __grid_constant__ struct cua__filter f)
+{
+	constexpr struct cua__filter_kind kind = {
+		CUA__FILTER_INTEGER, 4, CUA__FILTER_COUNT_LOADS, WARPS, 0, 1, 0};
+	__shared__ struct cua__filter_counts shared;
+	__shared__ CUA__FILTER_LOCAL counts[CUA__FILTER_RANGE * WARPS * 32];
+
+	cua__filter_count(kind, &f, &shared, counts);
+}
+
+/* With COUNT_BLOCKS of 0: without order. */
+template <uint32_t CANDIDATE_LOADS, uint32_t WARPS, int BLOCKS, int COUNT_BLOCKS>
+static void partition_row(struct cua__filter_control *control, uint64_t *words, uint32_t shift)
+{
+	constexpr uint32_t TILE = WARPS * 32 * CANDIDATE_LOADS * 4;
+	constexpr uint32_t COUNT_TILE = WARPS * 32 * CUA__FILTER_COUNT_LOADS * 4;
+	constexpr bool ORDERED = COUNT_BLOCKS != 0;
+	void (*kernel)(struct cua__filter) = partition_candidate<CANDIDATE_LOADS, WARPS, BLOCKS>;
+	void (*count_kernel)(struct cua__filter) = count_candidate < WARPS,
+				    ORDERED ? COUNT_BLOCKS : 1 > ;
+	const size_t counted = (n + COUNT_TILE - 1) / COUNT_TILE;
+	struct cua__filter f = {};
+	int fits = 0;
+	char way[TABLE_NAME + 1];
+
+	f.key = CUA__FILTER_INTEGER;
+	f.size = 4;
+	f.n = n;
+	f.x = x;
+	f.range = limit - 1;
+	f.ordered = ORDERED;
+	f.partition = 1;
+	f.capacity = n;
+	f.values = out;
+	f.count = count;
+	f.control = control;
+	f.range_shift = shift;
+	f.total_kept = words;
+	f.range_kept = words + 1;
+	f.tile_kept = (uint32_t *)(words + 1 + cua__filter_ranges(&f, counted));
+	need(!cudaFuncSetAttribute((const void *)kernel,
+				   cudaFuncAttributeMaxDynamicSharedMemorySize, TILE * 4) &&
+		     !cudaOccupancyMaxActiveBlocksPerMultiprocessor(&fits, (const void *)kernel,
+								    WARPS * 32, TILE * 4),
+	     "candidate");
+	fits = fits < BLOCKS ? fits : BLOCKS;
+	if (ORDERED)
+		snprintf(way, sizeof(way), "ordered: %2u, %4u, %2d; %2d, %u", CANDIDATE_LOADS,
+			 WARPS * 32, fits, COUNT_BLOCKS, shift);
+	else
+		snprintf(way, sizeof(way), "any order: %2u, %4u, %2d", CANDIDATE_LOADS, WARPS * 32,
+			 fits);
+	row(TABLE_OURS, way, ORDERED ? PARTITION_IN_ORDER : PARTITION, [=] {
+		if (ORDERED)
+			count_kernel<<<(unsigned)cua__filter_ranges(&f, counted), WARPS * 32>>>(f);
+		kernel<<<(unsigned)fits * processors, WARPS * 32, TILE * 4>>>(f);
+	});
+}
+
+static void partition_candidates(struct cua__filter_control *control, uint64_t *words)
+{
+	partition_row<4, 8, 6, 0>(control, words, 0);
+	partition_row<4, 8, 5, 0>(control, words, 0);
+	partition_row<8, 8, 4, 0>(control, words, 0);
+	partition_row<8, 8, 3, 0>(control, words, 0);
+	partition_row<8, 8, 2, 0>(control, words, 0);
+	partition_row<8, 16, 2, 0>(control, words, 0);
+	partition_row<8, 8, 4, 6>(control, words, 4);
+	partition_row<8, 8, 3, 6>(control, words, 4);
+	partition_row<8, 8, 2, 6>(control, words, 4);
+	partition_row<8, 8, 3, 8>(control, words, 4);
+	partition_row<8, 8, 3, 4>(control, words, 4);
+	partition_row<8, 8, 3, 6>(control, words, 3);
+	partition_row<8, 16, 2, 3>(control, words, 4);
+}
+
 static void candidates(size_t elements)
 {
 	static const double shares[] = {1, 10, 50, 90};
@@ -489,6 +609,12 @@ static void candidates(size_t elements)
 		candidate_rows(control, words);
 		table_end(&table);
 	}
+	begin("partition candidates", elements, 50, 0);
+	bytes = (double)n * 8;
+	cub_partition();
+	partition_reference();
+	partition_candidates(control, words);
+	table_end(&table);
 	cudaFree(control);
 	cudaFree(words);
 }
@@ -516,33 +642,13 @@ static void flagged_case(size_t elements, double share)
 	table_end(&table);
 }
 
-/* CUB stores the rejected elements in reverse order, so only their checksums can be compared. */
 static void partition_case(size_t elements, double share)
 {
-	struct below op;
-
 	begin("partition", elements, share, 0);
 	bytes = (double)n * 8;
-	op.limit = limit;
-	cub_row("cub::DevicePartition::If", PARTITION, [=](void *t, size_t &has) {
-		return cub::DevicePartition::If(t, has, x, out, count, (int)n, op);
-	});
+	cub_partition();
 	our_row("cua_filter_array, partition", PARTITION, false);
-	/*
-	 * the reference has the rejected elements in input order: the filter selects them by the
-	 * opposite comparison
-	 */
-	{
-		struct cua_filter_options options = CUA_FILTER_OPTIONS_INIT;
-
-		options.ordered = 1;
-		need_ok(cua_filter_array(ctx, &options, CUA_U32, n, x, CUA_LT, &limit, n, reference,
-					 count),
-			"reference");
-		need_ok(cua_filter_array(ctx, &options, CUA_U32, n, x, CUA_GE, &limit, n - kept,
-					 reference + kept, count),
-			"reference");
-	}
+	partition_reference();
 	our_row("cua_filter_array, partition, ordered", PARTITION_IN_ORDER, false);
 	table_end(&table);
 }

@@ -427,6 +427,56 @@ START_TEST(test_properties)
 }
 END_TEST
 
+/*
+ * Partitions of arrays so long that a GPU counts several tiles together, not at the start of a
+ * pack. Without order only indexes are compared: sorting the values would take too long.
+ */
+START_TEST(test_partitions)
+{
+	static const enum cua_type partitioned[] = {CUA_U8, CUA_U32, CUA_F64, CUA_U128};
+	static const unsigned shares[] = {8, 1, 15, 0, 16}; /* of 16 */
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	enum cua_type type = partitioned[_i];
+	const size_t size = cua_type_size(type), n = SANITIZED ? 50021 : 4500011;
+	uint64_t seed = test_seed("test_partitions");
+	unsigned char *host = test_malloc((n + 3) * size), *x;
+	uint8_t *host_flags = test_malloc(n + 3), *flags, *keeps = test_malloc(n);
+
+	for (size_t i = 0; i < n + 3; i++)
+		make_element(type, host + i * size, &seed);
+	x = test_upload(ctx, host, (n + 3) * size);
+	for (int k = 0; k < test_scale(1, 5, 5); k++) {
+		struct trial t = {.type = type, .n = n, .x_at = 3, .flags_at = 1};
+
+		t.by_flags = 1;
+		t.partition = 1;
+		t.capacity = n;
+		t.x = host + t.x_at * size;
+		t.keeps = keeps;
+		for (size_t i = 0; i < n + 3; i++)
+			host_flags[i] = test_random(&seed) % 16 < shares[k];
+		for (size_t i = 0; i < n; i++) {
+			keeps[i] = host_flags[t.flags_at + i];
+			t.kept += keeps[i];
+		}
+		flags = test_upload(ctx, host_flags, n + 3);
+		/* ordered values, ordered pairs, and pairs */
+		for (int how = 0; how < 3; how++) {
+			t.ordered = how < 2;
+			t.has_values = 1;
+			t.index_type = how ? CUA_U32 : (enum cua_type)0;
+			try_array(ctx, &t, x, flags, how == 1);
+		}
+		test_free(ctx, flags);
+	}
+	test_free(ctx, x);
+	free(host);
+	free(host_flags);
+	free(keeps);
+	cua_context_destroy(ctx);
+}
+END_TEST
+
 /* Every 16-bit element with every comparison: tests the float rules exhaustively. */
 START_TEST(test_all_halves)
 {
@@ -681,6 +731,60 @@ START_TEST(test_big)
 }
 END_TEST
 
+#if TEST_CUDA
+/*
+ * Partitions of more than 2^32 bytes: few elements differ from 0. Either all others are rejected,
+ * or they are kept. Skipped if the device lacks the memory.
+ */
+START_TEST(test_big_partition)
+{
+	const size_t n = ((size_t)1 << 32) + 7, at[3] = {0, (size_t)1 << 31, n - 2};
+	const uint8_t marks[3] = {11, 12, 13}, zero = 0;
+	struct cua_filter_options o = CUA_FILTER_OPTIONS_INIT;
+	struct cua_context *ctx;
+	void *x = NULL, *out = NULL;
+	uint64_t count = 0;
+	uint8_t got[3];
+
+	if (test_quick()) {
+		printf("test_big_partition: skipped in a quick run\n");
+		return;
+	}
+	ctx = test_context(TEST_BACKEND);
+	if (cua_alloc(ctx, 1, n, &x) || cua_alloc(ctx, 1, n, &out)) {
+		printf("test_big_partition: skipped, less than 8 GiB of memory\n");
+		cua_context_destroy(ctx);
+		return;
+	}
+	ck_assert_cua(cua_fill(ctx, x, n, 1, &zero));
+	for (size_t k = 0; k < 3; k++)
+		ck_assert_cua(cua_copy(ctx, (uint8_t *)x + at[k], &marks[k], 1));
+	o.partition = 1;
+	for (int how = 0; how < 4; how++) {
+		const enum cua_compare compare = how & 1 ? CUA_EQ : CUA_GT;
+		const size_t first = how & 1 ? n - 3 : 0;
+
+		o.ordered = how < 2;
+		ck_assert_cua(cua_fill(ctx, out, n, 1, &marks[0]));
+		ck_assert_cua(
+			cua_filter_array(ctx, &o, CUA_U8, n, x, compare, &zero, n, out, &count));
+		ck_assert_uint_eq(count, how & 1 ? n - 3 : 3);
+		test_download(ctx, got, (uint8_t *)out + first, 3);
+		if (o.ordered)
+			ck_assert_mem_eq(got, marks, 3);
+		ck_assert_uint_eq(got[0] + got[1] + got[2], 11 + 12 + 13);
+		/* so all others are 0 */
+		ck_assert_cua(cua_filter_array(ctx, NULL, CUA_U8, n, out, CUA_GT, &zero, 0, NULL,
+					       &count));
+		ck_assert_uint_eq(count, 3);
+	}
+	cua_free(ctx, x);
+	cua_free(ctx, out);
+	cua_context_destroy(ctx);
+}
+END_TEST
+#endif
+
 static Suite *make_suite(void)
 {
 	Suite *suite = suite_create("filter");
@@ -690,7 +794,11 @@ static Suite *make_suite(void)
 	tcase_add_test(tc, test_arguments);
 	tcase_add_loop_test(tc, test_properties, 0, (int)COUNT(types));
 	tcase_add_loop_test(tc, test_all_halves, 0, 4);
+	tcase_add_loop_test(tc, test_partitions, 0, 4);
 	tcase_add_test(tc, test_big);
+#if TEST_CUDA
+	tcase_add_test(tc, test_big_partition);
+#endif
 	suite_add_tcase(suite, tc);
 	return suite;
 }

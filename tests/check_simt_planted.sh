@@ -631,6 +631,22 @@ planted 'a stage of the filter that is stored before it is full' filter_kernel \
   '/CUA_WRITE(sh->next, ticket);/,/if (is_staged)/s/cua_port_sync_block()/(void)0/' filter
 planted 'a stage of the filter that is filled before it is stored' filter_kernel \
   '/CUA_WRITE(sh->kept\[thread \/ 32\], r.own);/,/no thread reads the stage/s/cua_port_sync_block()/(void)0/' filter
+planted 'counts of a partition that are published without release' filter_kernel \
+  's/&f->control->arrived, 1, CUA_ACQ_REL,/\&f->control->arrived, 1, CUA_ACQUIRE,/' filter
+planted 'counts of a partition that are read without acquire' filter_kernel \
+  's/&f->control->arrived, 1, CUA_ACQ_REL,/\&f->control->arrived, 1, CUA_RELEASE,/' filter
+planted 'a range of a partition that is summed before all have counted' filter_kernel \
+  '/(CUA__FILTER_LOCAL)kept);/,/i += k.warps/s/cua_port_sync_block()/(void)0/' filter
+planted 'a range of a partition without the tiles of other warps' filter_kernel \
+  '/CUA_WRITE(sh->kept\[i\], upto);/,/if (warp == 0)/s/cua_port_sync_block()/(void)0/' filter
+planted 'offsets of a partition that use sums too early' filter_kernel \
+  '/CUA_WRITE(sh->sums\[turn\]\[warp\], kept);/,/kept = 0;/s/cua_port_sync_block()/(void)0/' filter
+planted 'offsets of a partition that have room for the sums of one step' filter_kernel \
+  '/total += all;/,/^}/s/turn ^= 1;/(void)turn;/' filter
+planted 'a tile of a partition with the offset of a lower tile' filter_kernel \
+  's/tile \* (k.loads \/ CUA__FILTER_COUNT_LOADS)/tile/' filter
+planted 'a partition whose rejected elements overlap' filter_kernel \
+  's/f->n - rest - (s.elements - s.kept)/f->n - rest - s.kept/' filter
 planted 'a record that two lanes write' lock_debug \
   's/CUA__DEBUG_AT) != seen)$/CUA__DEBUG_AT) != seen \&\& 0)/'
 planted 'a verdict that is ready before it is written' lock_debug \

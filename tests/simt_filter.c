@@ -2,6 +2,7 @@
 /* The kernels of the filter: the functions of the GPU, with small blocks. */
 #define CUA__FILTER_POLLS 2u
 #define CUA__FILTER_PATIENCE 3u
+#define CUA__FILTER_COUNT_LOADS 2u
 /* the checker tracks words of 4 bytes */
 #define CUA__FILTER_LOCAL uint32_t
 
@@ -15,14 +16,16 @@ enum { MOST = 5000, WORDS = 300, GUARD = 0x5a };
 /* The number of earlier calls with short arrays; their words are left in control.short_tiles. */
 enum { CALLS = 5 };
 /* The kernel of the case. */
-enum kernel { ANY_ORDER, IN_ORDER, SHORT };
+enum kernel { DIRECT, IN_ORDER, SHORT };
 
 static struct cua__filter_kind kind;
 static enum kernel kernel;
 static struct cua__filter f;
 static struct cua__filter_control control;
 static uint64_t tiles[WORDS], demand, count;
-static uint64_t total_kept;
+/* What the counting pass of a partition in order stores. */
+static uint64_t total_kept, range_kept[WORDS];
+static uint32_t tile_kept[WORDS];
 
 /* Elements of any size, and the index of the first element in each array. */
 static unsigned char original[MOST * 16 + 64] __attribute__((aligned(128)));
@@ -63,6 +66,7 @@ static void make(enum cua__filter_key key, uint32_t size, uint32_t warps, uint64
 	kind.loads = 4;
 	kind.warps = warps;
 	kind.lean = 0;
+	kind.partitions = 0;
 	/* blocks of two warps have no room for three stages */
 	kind.stages = warps == 1 && n % 2 ? 3 : 2;
 	f.n = n;
@@ -99,7 +103,48 @@ static void make(enum cua__filter_key key, uint32_t size, uint32_t warps, uint64
 	f.control = &control;
 	f.tiles = tiles;
 	f.total_kept = &total_kept;
+	f.range_kept = range_kept;
+	f.tile_kept = tile_kept;
+	f.range_shift = (uint32_t)(n % 3);
 	demand_before = 0;
+}
+
+/* The kind of the counting pass of a partition. */
+static struct cua__filter_kind counting(void)
+{
+	struct cua__filter_kind k = kind;
+
+	k.loads = CUA__FILTER_COUNT_LOADS;
+	k.lean = k.partitions = 0;
+	return k;
+}
+
+static uint64_t counted_tiles(void)
+{
+	return cua__filter_tiles(counting(), &f);
+}
+
+/* The number of kept elements in the tiles of the counting pass below a tile. */
+static uint32_t kept_below(uint64_t tile)
+{
+	const uint64_t end =
+		tile * cua__filter_tile(counting()) - cua__filter_shift(counting(), f.x);
+	uint32_t below = 0;
+
+	for (uint64_t i = 0; tile && i < f.n && i < end; i++)
+		below += flags[flags_at + i] != 0;
+	return below;
+}
+
+/* What the counting pass must store. */
+static void expect_counts(uint64_t of_ranges[WORDS], uint32_t of_tiles[WORDS])
+{
+	for (uint64_t tile = 0; tile < counted_tiles(); tile++) {
+		const uint64_t first = tile >> f.range_shift << f.range_shift;
+
+		of_ranges[tile >> f.range_shift] = kept_below(first);
+		of_tiles[tile] = kept_below(tile) - kept_below(first);
+	}
 }
 
 static void setup(void)
@@ -115,6 +160,12 @@ static void setup(void)
 	demand = demand_before;
 	total_kept = kept;
 	count = 77;
+	memset(range_kept, GUARD, sizeof(range_kept));
+	memset(tile_kept, GUARD, sizeof(tile_kept));
+	if (f.partition && f.ordered && kernel == DIRECT) {
+		expect_counts(range_kept, tile_kept);
+		count = kept;
+	}
 }
 
 static void body(void)
@@ -125,8 +176,8 @@ static void body(void)
 		CUA__FILTER_LOCAL locals[1024];
 	} *block = simt_shared(sizeof(*block));
 
-	if (kernel == ANY_ORDER)
-		cua__filter_any_order(kind, &f, &block->shared, block->stage, block->locals);
+	if (kernel == DIRECT)
+		cua__filter_direct(kind, &f, &block->shared, block->stage, block->locals);
 	else if (kernel == IN_ORDER)
 		cua__filter_in_order(kind, &f, &block->shared, block->stage, block->locals);
 	else
@@ -174,7 +225,8 @@ static const char *check_range(uint64_t from, uint64_t end, uint64_t offset, int
 		}
 		/* 16-byte elements by flags are all different */
 		memcpy(&e, out + offset * kind.size + 8, 8);
-		if (e >= f.n || seen[e]++ || !flags[flags_at + e] ||
+		if (e >= f.n || seen[e]++ ||
+		    (flags[flags_at + e] != 0) != (from == 0 && i < kept) ||
 		    memcmp(out + offset * kind.size, element(original, x_at, e), kind.size))
 			return wrong("element without order", i);
 	}
@@ -206,6 +258,98 @@ static const char *check(void)
 	if (control.short_ticket != (uint64_t)(CALLS + (kernel == SHORT && f.ordered)) << 16)
 		return "the calls are miscounted";
 	return NULL;
+}
+
+/* ---- the counting pass of a partition in order ---- */
+
+static void counting_setup(void)
+{
+	setup();
+	memset(range_kept, GUARD, sizeof(range_kept));
+	memset(tile_kept, GUARD, sizeof(tile_kept));
+	total_kept = count = 77;
+}
+
+static void counting_body(void)
+{
+	struct {
+		struct cua__filter_counts shared;
+		CUA__FILTER_LOCAL counts[CUA__FILTER_RANGE * 64];
+	} *block = simt_shared(sizeof(*block));
+
+	cua__filter_count(counting(), &f, &block->shared, block->counts);
+}
+
+static const char *counting_check(void)
+{
+	static uint64_t of_ranges[WORDS];
+	static uint32_t of_tiles[WORDS];
+
+	memset(of_ranges, GUARD, sizeof(of_ranges));
+	memset(of_tiles, GUARD, sizeof(of_tiles));
+	expect_counts(of_ranges, of_tiles);
+	if (memcmp(of_ranges, range_kept, sizeof(of_ranges)))
+		return "the offset of a range is wrong";
+	if (memcmp(of_tiles, tile_kept, sizeof(of_tiles)))
+		return "the offset of a tile in its range is wrong";
+	if (total_kept != kept || count != kept)
+		return wrong("the count is", count);
+	return control.arrived ? "the control block is not zero again" : NULL;
+}
+
+static void try_counting(unsigned runs)
+{
+	struct simt_case c = {.name = "counting pass",
+			      .setup = counting_setup,
+			      .body = counting_body,
+			      .check = counting_check};
+
+	try_shape(c, (unsigned)cua__filter_ranges(&f, counted_tiles()), kind.warps * 32, runs);
+}
+
+/* The last block alone, with several steps over the ranges. */
+enum { RANGES = 300 };
+static uint64_t total_of_ranges;
+
+static void ranges_setup(void)
+{
+	for (uint64_t i = 0; i < RANGES; i++)
+		range_kept[i] = i * i;
+}
+
+static void ranges_body(void)
+{
+	struct cua__filter_counts *sh = simt_shared(sizeof(*sh));
+	const uint64_t total = cua__filter_add_ranges(kind, &f, RANGES, sh);
+
+	if (cua_port_thread() == 0)
+		CUA_WRITE(total_of_ranges, total);
+}
+
+static const char *ranges_check(void)
+{
+	uint64_t sum = 0;
+
+	for (uint64_t i = 0; i < RANGES; i++) {
+		if (range_kept[i] != sum)
+			return "the offset of a range is wrong";
+		sum += i * i;
+	}
+	return total_of_ranges == sum ? NULL : "the total is wrong";
+}
+
+static void try_ranges(void)
+{
+	struct simt_case c = {.name = "offsets of ranges",
+			      .setup = ranges_setup,
+			      .body = ranges_body,
+			      .check = ranges_check};
+
+	rng = 15;
+	for (unsigned warps = 1; warps < 3; warps++) {
+		make(CUA__FILTER_FLAG, 16, warps, 100, 4);
+		try_shape(c, 1, warps * 32, 8);
+	}
 }
 
 static struct simt_case filter_case(const char *name)
@@ -262,7 +406,7 @@ static void try_flagged(void)
 				try_kernel(names[how],
 					   how & 2     ? SHORT
 					   : f.ordered ? IN_ORDER
-						       : ANY_ORDER,
+						       : DIRECT,
 					   s->blocks, 1);
 			}
 }
@@ -306,7 +450,7 @@ static void try_indexes_and_partitions(void)
 				f.indexes = indexes;
 				f.index_size = 4;
 				f.ordered = how & 1;
-				f.partition = how >> 1 & 1;
+				f.partition = kind.partitions = how >> 1 & 1;
 				if (i % 2) {
 					f.values = NULL;
 					if (how & 4)
@@ -321,8 +465,32 @@ static void try_indexes_and_partitions(void)
 					try_kernel("indexes, short", SHORT, 0, 1);
 				kind.loads = 4;
 				f.tiles = tiles;
-				try_kernel("indexes", f.ordered ? IN_ORDER : ANY_ORDER, s->blocks,
-					   1);
+				if (f.ordered && f.partition)
+					try_counting(1);
+				try_kernel("indexes", f.ordered && !f.partition ? IN_ORDER : DIRECT,
+					   s->blocks, 1);
+			}
+}
+
+/*
+ * Partitions of values alone, in order and without: all elements differ. Without order the check
+ * needs elements of 16 bytes.
+ */
+static void try_lean_partitions(void)
+{
+	for (rng = 17; rng < 19; rng++)
+		for (size_t i = 0; i < SHAPES; i++)
+			for (unsigned how = 0; how < 4; how++) {
+				const struct shape *s = &shapes[i];
+
+				make(how == 1 ? CUA__FILTER_INTEGER : CUA__FILTER_FLAG,
+				     how & 1 ? 4u << i % 2 : 16, s->warps,
+				     how & 1 ? s->n : (s->n + 2) / 3, s->of_8);
+				kind.lean = kind.partitions = f.partition = 1;
+				f.ordered = how & 1;
+				if (f.ordered)
+					try_counting(1);
+				try_kernel("partition", DIRECT, s->blocks, 1);
 			}
 }
 
@@ -514,6 +682,8 @@ START_TEST(filter)
 	try_flagged();
 	try_compared();
 	try_indexes_and_partitions();
+	try_lean_partitions();
+	try_ranges();
 	try_scan();
 	try_end_of_buffer();
 }

@@ -72,8 +72,13 @@ struct cua__filter {
 	uint64_t *count;      /* if demand is NULL: receives the number of kept elements */
 	uint64_t *count_copy; /* runs only: receives the same number */
 	/* set by the CUDA backend */
-	/* ordered partition: the number of kept elements, counted by an earlier pass */
-	const uint64_t *total_kept;
+	/*
+	 * ordered partition, from an earlier pass: the number of kept elements; that of all lower
+	 * ranges of 2^range_shift tiles; and that of the lower tiles of the same range
+	 */
+	uint64_t *total_kept, *range_kept;
+	uint32_t *tile_kept;
+	uint32_t range_shift;
 	struct cua__filter_control *control;
 	uint64_t *tiles; /* ordered: a zeroed word for each tile, or control->short_tiles */
 };

@@ -1,18 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The filter on a GPU, in a single pass over the elements. Every thread of a grid calls these
- * functions; cuda/cuda_filter.cu makes kernels of them. A tile is the elements that a block reads
- * in a step.
+ * The filter on a GPU. Every thread of a grid calls these functions; cuda/cuda_filter.cu makes
+ * kernels of them. A tile is the elements that a block reads in a step. Every kernel makes a single
+ * pass over the elements. A partition in order makes two passes.
  *
- * Source: stream compaction by a scan of the block. There are three kernels; cuda/cuda_filter.cu
- * chooses:
- * - cua__filter_any_order: a fetch-and-add per tile assigns the offset of its kept elements.
+ * Source: stream compaction by a scan of the block. cuda/cuda_filter.cu chooses the kernel:
+ * - cua__filter_direct, without order: a fetch-and-add per tile assigns the offset of its kept
+ *   elements, and in a partition another one that of its rejected elements.
+ * - cua__filter_count, then cua__filter_direct, for a partition in order: see below.
  * - cua__filter_in_order: each block publishes the counts of its tiles. A single block, the
  *   scanning block, sums the counts and publishes each tile's offset. It processes tiles itself
  *   only if no other block does.
  * - cua__filter_short, for arrays of at most CUA__FILTER_SHORT tiles: each block has exactly 1
  *   tile, and there is no scanning block. In order, each block sums the published counts of the
- *   lower tiles itself. Without order it fetches its offset by an atomic.
+ *   lower tiles itself. Without order it fetches its offset by an atomic. A partition in order
+ *   counts the kept elements first.
+ *
+ * Partition in order: the offset of a rejected element depends on all elements, that of a kept
+ * element on the lower elements. So if half of the elements are kept, any algorithm reads or stores
+ * half of the elements twice. A pass that only counts reads each element once more, and needs no
+ * room for elements. cua__filter_count counts the kept elements of each tile, and its last block
+ * turns the counts into offsets. Then cua__filter_direct stores the tiles in any order. It begins
+ * with the last tile, which the L2 still has.
  *
  * cua__filter_in_order and cua__filter_short also find runs of equal elements (CUA__FILTER_CHANGE):
  * an element is kept if it differs from its predecessor. The predecessor is in the same lane, or is
@@ -23,7 +32,7 @@
  * memory, from which a warp stores whole lines. A block loads its next tile while it stores an
  * earlier tile:
  *
- *     any order: load tile k + 1 | receive the offset of tile k | barrier |
+ *     direct: load tile k + 1 | receive the offset of tile k | barrier |
  *     store tile k | compare tile k + 1, rank it | barrier |
  *     stage tile k + 1, fetch its offset | ...
  *
@@ -46,7 +55,12 @@
  *     that precedes its staging. In a short array the thread that sums acquires all lower counts.
  *   - In a short array with a buffer, a count also proves that its block has read the end of the
  *     buffer before the last block moves that end. So these counts are released and acquired too.
- * Progress, without order: no block waits.
+ *   - The count of a range of tiles is a plain store, which precedes its block's arrival. An arrival
+ *     is an acquire and a release. So the last block to arrive acquires the counts of all ranges.
+ *     The barrier after its arrival makes the acquire cover the whole block.
+ *   - The offsets of a partition in order are plain stores, which only the next kernel in the
+ *     stream reads.
+ * Progress, without order and for a partition: no block waits for another block.
  * Progress, in order: blocks that run claim tiles by tickets, in ascending order. A block publishes
  *   the count of each claimed tile before it waits for any offset except those of its earlier
  *   tiles, whose counts it has published too. The scanning block can publish an offset once the
@@ -75,8 +89,10 @@ struct cua__filter_kind {
 	uint32_t size;   /* bytes of an element */
 	uint32_t loads;  /* loads of a thread in a tile: 2, 4 or 8 */
 	uint32_t warps;  /* warps of a block */
-	int lean;        /* stores values only, without indexes and partition */
+	int lean;        /* stores values only, without indexes */
 	uint32_t stages; /* in order: tiles that the stage has room for, 2 or 3 */
+	/* whether the kernel has a path for partitions; a lean kernel has no other path then */
+	int partitions;
 };
 
 struct cua__filter_shared {
@@ -90,6 +106,16 @@ struct cua__filter_shared {
 	 * gap: their kept elements, and their number.
 	 */
 	uint32_t scan_kept[2][32], scan_published[2][32];
+};
+
+/* Tiles of a range of cua__filter_count, at most. */
+#define CUA__FILTER_RANGE 16u
+
+/* Of cua__filter_count. */
+struct cua__filter_counts {
+	uint64_t is_last;
+	uint64_t sums[2][32];             /* of a step over the ranges, alternating: by each warp */
+	uint32_t kept[CUA__FILTER_RANGE]; /* of each tile of the range */
 };
 
 /* Elements of a pack. */
@@ -114,6 +140,26 @@ CUA_FORCE uint64_t cua__filter_tiles(const struct cua__filter_kind k, const stru
 	uint64_t n = f->n + cua__filter_shift(k, f->x), tile = cua__filter_tile(k);
 
 	return n / tile + (n % tile != 0);
+}
+
+/* Whether the call is a partition. */
+CUA_FORCE int cua__filter_partition(const struct cua__filter_kind k, const struct cua__filter *f)
+{
+	return k.partitions && (k.lean || f->partition);
+}
+
+/*
+ * Partition in order: loads of a thread of cua__filter_count in a tile. A tile of
+ * cua__filter_direct has one or more of its tiles.
+ */
+#ifndef CUA__FILTER_COUNT_LOADS
+#define CUA__FILTER_COUNT_LOADS 4u
+#endif
+
+/* Number of ranges of a partition in order; `tiles` are those of cua__filter_count. */
+CUA_FORCE uint64_t cua__filter_ranges(const struct cua__filter *f, uint64_t tiles)
+{
+	return ((tiles - 1) >> f->range_shift) + 1;
 }
 
 /* ---- elements ---- */
@@ -301,7 +347,7 @@ CUA_FORCE void cua__filter_read(const struct cua__filter_kind k, const struct cu
 #define CUA__FILTER_NUMBER (((uint64_t)1 << 62) - 1)
 /*
  * Words that a lane of the scanning block polls in a step, and the idle steps after which that
- * block claims a tile.
+ * block claims a tile. cua__filter_add_ranges has as many words a lane.
  */
 #ifndef CUA__FILTER_POLLS
 #define CUA__FILTER_POLLS 4u
@@ -583,22 +629,28 @@ CUA_FORCE uint32_t cua__filter_changes(const struct cua__filter_kind k,
 	return bits;
 }
 
+/* The kept elements of a thread, a bit each. Called by a whole warp. */
+CUA_FORCE uint32_t cua__filter_selects(const struct cua__filter_kind k, const struct cua__filter *f,
+				       const struct cua__filter_items *t)
+{
+	uint32_t kept = 0, j;
+
+	if (k.key == CUA__FILTER_CHANGE)
+		return cua__filter_changes(k, t) & t->valid;
+	CUA__UNROLL
+	for (j = 0; j < k.loads; j++)
+		kept |= cua__filter_keeps(k, f, &t->v[j], t->flags[j]) << j * cua__filter_per(k);
+	return (f->inverted ? ~kept : kept) & t->valid;
+}
+
 CUA_FORCE void cua__filter_rank(const struct cua__filter_kind k, const struct cua__filter *f,
 				const struct cua__filter_items *t, struct cua__filter_ranks *r)
 {
 	const uint32_t per = cua__filter_per(k), lane = cua_port_thread() % 32;
-	const uint32_t of_pack = CUA__ALL_LANES >> (32 - per);
-	uint32_t kept = 0, mine[2] = {0, 0}, upto[2] = {0, 0}, whole[2] = {0, 0}, j, w;
+	const uint32_t of_pack = CUA__ALL_LANES >> (32 - per), kept = cua__filter_selects(k, f, t);
+	uint32_t mine[2] = {0, 0}, upto[2] = {0, 0}, whole[2] = {0, 0}, j, w;
 
 	/* 8 bits for the count of each load: a warp keeps at most 128 elements of a load */
-	if (k.key == CUA__FILTER_CHANGE) {
-		kept = cua__filter_changes(k, t) & t->valid;
-	} else {
-		CUA__UNROLL
-		for (j = 0; j < k.loads; j++)
-			kept |= cua__filter_keeps(k, f, &t->v[j], t->flags[j]) << j * per;
-		kept = (f->inverted ? ~kept : kept) & t->valid;
-	}
 	CUA__UNROLL
 	for (j = 0; j < k.loads; j++)
 		mine[j / 4] |= cua_port_popc_u32(kept >> j * per & of_pack) << j % 4 * 8;
@@ -656,7 +708,7 @@ CUA_FORCE void cua__filter_stage_tile(const struct cua__filter_kind k, const str
 	const uint32_t per = cua__filter_per(k), thread = cua_port_thread();
 	const uint32_t lane = thread % 32, warp = thread / 32;
 	const int has_values = cua__filter_stages(k, f), has_indexes = !k.lean && f->indexes;
-	const int partition = !k.lean && f->partition;
+	const int partition = cua__filter_partition(k, f);
 	uint32_t j, c;
 
 	CUA__UNROLL
@@ -667,20 +719,29 @@ CUA_FORCE void cua__filter_stage_tile(const struct cua__filter_kind k, const str
 		for (c = 0; c < per; c++) {
 			const uint32_t bit = (uint32_t)1 << (j * per + c);
 			const uint32_t local = ((warp * k.loads + j) * 32 + lane) * per + c;
-			uint32_t other;
 
-			if (r->kept & bit) {
+			if (partition) {
+				/*
+				 * Rejected elements follow the kept elements of the tile. Both
+				 * kinds share a store.
+				 */
+				const int keep = (r->kept & bit) != 0;
+				const uint32_t at =
+					keep ? to : s->kept + (local - s->first_local) - to;
+
+				to += (uint32_t)keep;
+				if (!(t->valid & bit))
+					continue;
+				if (has_values)
+					cua__filter_stage(k, stage, at, &t->v[j], c);
+				if (has_indexes)
+					CUA_WRITE(locals[at], (CUA__FILTER_LOCAL)local);
+			} else if (r->kept & bit) {
 				if (has_values)
 					cua__filter_stage(k, stage, to, &t->v[j], c);
 				if (has_indexes)
 					CUA_WRITE(locals[to], (CUA__FILTER_LOCAL)local);
 				to++;
-			} else if (partition && t->valid & bit) {
-				other = s->kept + (local - s->first_local) - to;
-				if (has_values)
-					cua__filter_stage(k, stage, other, &t->v[j], c);
-				if (has_indexes)
-					CUA_WRITE(locals[other], (CUA__FILTER_LOCAL)local);
 			}
 		}
 	}
@@ -696,56 +757,68 @@ struct cua__filter_block {
 	CUA__FILTER_LOCAL *locals;
 };
 
+/* Index in the array of the element that has the number 0 in a tile. */
+CUA_FORCE uint64_t cua__filter_begin(const struct cua__filter_kind k,
+				     const struct cua__filter_block b, uint64_t tile)
+{
+	return tile * cua__filter_tile(k) - b.shift;
+}
+
 /*
- * Stores the kept elements at offset `first`. In a partition without order, `rest` is the number of
- * rejected elements that other tiles have already claimed room for at the end of the array.
+ * In order: the offset of a tile's first rejected element. `total` elements are kept, and `first`
+ * of them precede the tile.
  */
+CUA_FORCE uint64_t cua__filter_rest(const struct cua__filter_kind k,
+				    const struct cua__filter_block b, uint64_t tile, uint64_t total,
+				    uint64_t first)
+{
+	return total + (tile ? cua__filter_begin(k, b, tile) : 0) - first;
+}
+
+/* Stores the kept elements from offset `first` on, and those rejected from offset `rest` on. */
 CUA_FORCE void cua__filter_store_tile(const struct cua__filter_kind k, const struct cua__filter *f,
-				      const struct cua__filter_block b, int ordered,
+				      const struct cua__filter_block b,
 				      const struct cua__filter_staged *s, uint64_t first,
 				      uint64_t rest)
 {
 	const int has_values = cua__filter_stages(k, f), has_indexes = !k.lean && f->indexes;
-	const uint64_t begin = s->tile * cua__filter_tile(k) - b.shift;
+	const uint64_t begin = cua__filter_begin(k, b, s->tile);
+	const uint32_t rejected = s->elements - s->kept;
 
 	if (has_values)
 		cua__filter_store(k, f, first, s->kept, b.stage, 0);
 	if (has_indexes)
 		cua__filter_store_indexes(k, f, first, s->kept, begin, b.locals, 0);
-	if (!k.lean && f->partition) {
-		/*
-		 * in order, rejected elements follow all kept elements; without order, they fill
-		 * the array from its end
-		 */
-		const uint32_t rejected = s->elements - s->kept;
-		const uint64_t to = ordered ? *f->total_kept + (s->tile ? begin : 0) - first
-					    : f->n - rest - rejected;
+	if (!cua__filter_partition(k, f))
+		return;
+	if (has_values)
+		cua__filter_store(k, f, rest, rejected, b.stage, s->kept);
+	if (has_indexes)
+		cua__filter_store_indexes(k, f, rest, rejected, begin, b.locals, s->kept);
+}
 
-		if (has_values)
-			cua__filter_store(k, f, to, rejected, b.stage, s->kept);
-		if (has_indexes)
-			cua__filter_store_indexes(k, f, to, rejected, begin, b.locals, s->kept);
-	}
+/* Whether this block is the last to arrive. Called by a single thread of each block. */
+CUA_FORCE int cua__filter_arrive(const struct cua__filter *f)
+{
+	const uint64_t arrived = cua_port_fetch_add_u64(&f->control->arrived, 1, CUA_ACQ_REL,
+							CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
+
+	return arrived == cua_port_grid_size() - 1;
 }
 
 /*
- * The last block to arrive knows that all tiles are done. It publishes the count and resets the
- * control block to zero. Called by every thread of a block.
+ * The last block to arrive knows that all tiles are done. It publishes the count, unless another
+ * thread does, and resets the control block to zero. Called by every thread of a block.
  */
-CUA_FORCE void cua__filter_finish(const struct cua__filter *f, int ordered,
-				  struct cua__filter_shared *sh)
+CUA_FORCE void cua__filter_finish(const struct cua__filter *f)
 {
 	struct cua__filter_control *s = f->control;
 
 	/* all threads of this block have finished their work on the sums */
 	cua_port_sync_block();
-	if (cua_port_thread() != 0)
+	if (cua_port_thread() != 0 || !cua__filter_arrive(f))
 		return;
-	CUA_WRITE(sh->next, cua_port_fetch_add_u64(&s->arrived, 1, CUA_ACQ_REL, CUA_SCOPE_DEVICE,
-						   CUA_SPACE_GLOBAL));
-	if (CUA_READ(sh->next) != cua_port_grid_size() - 1)
-		return;
-	if (!ordered && !f->demand)
+	if (!f->ordered && !f->demand)
 		CUA_WRITE(*f->count, cua_port_load_b64(&s->kept, CUA_RELAXED, CUA_SCOPE_DEVICE,
 						       CUA_SPACE_GLOBAL));
 	cua_port_store_b64(&s->kept, 0, CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
@@ -778,20 +851,154 @@ CUA_FORCE uint64_t cua__filter_first_ticket(const struct cua__filter *f,
 	return ticket;
 }
 
-/* ---- in any order ---- */
+/* ---- the counts of a partition in order ---- */
+
+/* Inclusive prefix sum over a warp. */
+CUA_FORCE uint64_t cua__filter_scan_warp_u64(uint32_t lane, uint64_t v)
+{
+	uint32_t step;
+
+	CUA__UNROLL
+	for (step = 1; step < 32; step *= 2) {
+		uint64_t below = cua_port_shuffle_u64(CUA__ALL_LANES, v, lane - step);
+
+		v += lane >= step ? below : 0;
+	}
+	return v;
+}
 
 /*
- * `stage` has room for the elements of a tile. `locals` has room for as many numbers; only kernels
- * that are not lean use it.
+ * Replaces the count of each range by the number of kept elements of all lower ranges, and returns
+ * the total. Called by every thread of a single block.
  */
-CUA_FORCE void cua__filter_any_order(const struct cua__filter_kind k, const struct cua__filter *f,
-				     struct cua__filter_shared *sh, void *stage,
-				     CUA__FILTER_LOCAL *locals)
+CUA_FORCE uint64_t cua__filter_add_ranges(const struct cua__filter_kind k,
+					  const struct cua__filter *f, uint64_t ranges,
+					  struct cua__filter_counts *sh)
+{
+	const uint32_t lane = cua_port_lane(), warp = cua_port_thread() / 32,
+		       of_warp = CUA__FILTER_POLLS * 32;
+	uint64_t begin, total = 0;
+	uint32_t turn = 0, j, w;
+
+	for (begin = 0; begin < ranges; begin += k.warps * of_warp) {
+		const uint64_t at = begin + warp * of_warp + lane;
+		uint64_t count[CUA__FILTER_POLLS], before[CUA__FILTER_POLLS], kept = 0, all = 0;
+
+		CUA__UNROLL
+		for (j = 0; j < CUA__FILTER_POLLS; j++)
+			count[j] = at + j * 32 < ranges ? CUA_READ(f->range_kept[at + j * 32]) : 0;
+		CUA__UNROLL
+		for (j = 0; j < CUA__FILTER_POLLS; j++) {
+			const uint64_t upto = cua__filter_scan_warp_u64(lane, count[j]);
+
+			before[j] = kept + upto - count[j];
+			kept += cua_port_shuffle_u64(CUA__ALL_LANES, upto, 31);
+		}
+		if (lane == 0)
+			CUA_WRITE(sh->sums[turn][warp], kept);
+		cua_port_sync_block();
+		kept = 0;
+		CUA__UNROLL
+		for (w = 0; w < k.warps; w++) {
+			const uint64_t sum = CUA_READ(sh->sums[turn][w]);
+
+			kept += w < warp ? sum : 0;
+			all += sum;
+		}
+		CUA__UNROLL
+		for (j = 0; j < CUA__FILTER_POLLS; j++)
+			if (at + j * 32 < ranges)
+				CUA_WRITE(f->range_kept[at + j * 32], total + kept + before[j]);
+		total += all;
+		turn ^= 1;
+	}
+	return total;
+}
+
+/*
+ * Counts the kept elements of each tile. A range has 2^f->range_shift consecutive tiles, at most
+ * CUA__FILTER_RANGE, and each block has exactly 1 range. The last block to arrive publishes the
+ * offsets of the ranges and the total. `counts` has room for a number for each thread and each tile
+ * of a range: a sum over the warp after each tile would delay the loads of the next tile.
+ */
+CUA_FORCE void cua__filter_count(const struct cua__filter_kind k, const struct cua__filter *f,
+				 struct cua__filter_counts *sh, CUA__FILTER_LOCAL *counts)
+{
+	const uint32_t thread = cua_port_thread(), lane = cua_port_lane(), warp = thread / 32,
+		       threads = k.warps * 32, shift = cua__filter_shift(k, f->x);
+	const uint64_t tiles = cua__filter_tiles(k, f), range = cua_port_block(),
+		       first = range << f->range_shift;
+	const uint32_t of_range = (tiles - first) >> f->range_shift ? (uint32_t)1 << f->range_shift
+								    : (uint32_t)(tiles - first);
+	uint64_t total;
+	uint32_t kept, upto, i, w;
+
+	for (i = 0; i < of_range; i++) {
+		struct cua__filter_items t;
+
+		cua__filter_read(k, f, first + i, shift, &t);
+		kept = cua_port_popc_u32(cua__filter_selects(k, f, &t));
+		CUA_WRITE(counts[i * threads + thread], (CUA__FILTER_LOCAL)kept);
+	}
+	cua_port_sync_block();
+	for (i = warp; i < of_range; i += k.warps) {
+		kept = 0;
+		CUA__UNROLL
+		for (w = 0; w < k.warps; w++)
+			kept += CUA_READ(counts[i * threads + w * 32 + lane]);
+		upto = cua__filter_scan_warp(lane, kept);
+		if (lane == 31)
+			CUA_WRITE(sh->kept[i], upto);
+	}
+	cua_port_sync_block();
+	if (warp == 0) {
+		kept = lane < of_range ? CUA_READ(sh->kept[lane]) : 0;
+		upto = cua__filter_scan_warp(lane, kept);
+		if (lane < of_range)
+			CUA_WRITE(f->tile_kept[first + lane], upto - kept);
+		upto = cua_port_shuffle_u32(CUA__ALL_LANES, upto, 31);
+		if (lane == 0) {
+			CUA_WRITE(f->range_kept[range], upto);
+			CUA_WRITE(sh->is_last, (uint64_t)cua__filter_arrive(f));
+		}
+	}
+	cua_port_sync_block();
+	if (!CUA_READ(sh->is_last))
+		return;
+	total = cua__filter_add_ranges(k, f, cua__filter_ranges(f, tiles), sh);
+	if (thread != 0)
+		return;
+	CUA_WRITE(*f->total_kept, total);
+	CUA_WRITE(*f->count, total);
+	cua_port_store_b64(&f->control->arrived, 0, CUA_RELAXED, CUA_SCOPE_DEVICE,
+			   CUA_SPACE_GLOBAL);
+}
+
+/* The number of kept elements in the tiles below a tile of cua__filter_direct. */
+CUA_FORCE uint64_t cua__filter_offset(const struct cua__filter_kind k, const struct cua__filter *f,
+				      uint64_t tile)
+{
+	const uint64_t counted = tile * (k.loads / CUA__FILTER_COUNT_LOADS);
+
+	return CUA_READ(f->range_kept[counted >> f->range_shift]) + CUA_READ(f->tile_kept[counted]);
+}
+
+/* ---- direct ---- */
+
+/*
+ * Stores the tiles without order, or a partition in order after cua__filter_count. `stage` has room
+ * for the elements of a tile. `locals` has room for as many numbers; only kernels that are not lean
+ * use it.
+ */
+CUA_FORCE void cua__filter_direct(const struct cua__filter_kind k, const struct cua__filter *f,
+				  struct cua__filter_shared *sh, void *stage,
+				  CUA__FILTER_LOCAL *locals)
 {
 	const uint32_t thread = cua_port_thread(), shift = cua__filter_shift(k, f->x);
 	const uint64_t tiles = cua__filter_tiles(k, f);
 	const struct cua__filter_block b = {tiles, shift, sh, stage, locals};
-	const int partition = !k.lean && f->partition;
+	const int partition = cua__filter_partition(k, f), ordered = partition && f->ordered;
+	const uint64_t total = ordered ? CUA_READ(*f->total_kept) : 0;
 	/* if each block has a tile, no block claims a second */
 	const int one_each = tiles <= cua_port_grid_size();
 	struct cua__filter_control *control = f->control;
@@ -808,21 +1015,29 @@ CUA_FORCE void cua__filter_any_order(const struct cua__filter_kind k, const stru
 		const int more = tile < tiles;
 		uint32_t before;
 
+		/* in order the last tile is the first */
+		if (ordered && more)
+			tile = tiles - 1 - tile;
 		cua__filter_read_nothing(&t);
 		if (more)
 			cua__filter_read(k, f, tile, shift, &t);
 
-		/* the offset of the staged tile */
+		/*
+		 * The offsets of the staged tile have arrived. Without order the rejected elements
+		 * fill the array from its end.
+		 */
 		if (thread == 0) {
 			CUA_WRITE(sh->first, offset);
-			if (partition)
-				CUA_WRITE(sh->rest, rest);
+			if (ordered)
+				CUA_WRITE(sh->rest, cua__filter_rest(k, b, s.tile, total, offset));
+			else if (partition)
+				CUA_WRITE(sh->rest, f->n - rest - (s.elements - s.kept));
 			CUA_WRITE(sh->next, ticket);
 		}
 		cua_port_sync_block();
 
 		if (is_staged)
-			cua__filter_store_tile(k, f, b, 0, &s, CUA_READ(sh->first),
+			cua__filter_store_tile(k, f, b, &s, CUA_READ(sh->first),
 					       partition ? CUA_READ(sh->rest) : 0);
 		if (!more)
 			break;
@@ -839,7 +1054,9 @@ CUA_FORCE void cua__filter_any_order(const struct cua__filter_kind k, const stru
 
 		/* no thread reads the stage any more */
 		before = cua__filter_add_warps(k, f, tiles, shift, sh, &s);
-		if (thread == 0) {
+		if (thread == 0 && ordered) {
+			offset = cua__filter_offset(k, f, s.tile);
+		} else if (thread == 0) {
 			offset = rest = 0;
 			if (s.kept)
 				offset = cua_port_fetch_add_u64(
@@ -852,7 +1069,7 @@ CUA_FORCE void cua__filter_any_order(const struct cua__filter_kind k, const stru
 		}
 		cua__filter_stage_tile(k, f, &t, &r, &s, before, stage, locals);
 	}
-	cua__filter_finish(f, 0, sh);
+	cua__filter_finish(f);
 }
 
 /* ---- in order ---- */
@@ -912,7 +1129,7 @@ CUA_FORCE void cua__filter_scan(const struct cua__filter_kind k, const struct cu
 				CUA_WRITE(sh->first, cua__filter_load_word(f, f->in_place, s.tile) &
 							     CUA__FILTER_NUMBER);
 			cua_port_sync_block();
-			cua__filter_store_tile(k, f, b, 1, &s, CUA_READ(sh->first), 0);
+			cua__filter_store_tile(k, f, b, &s, CUA_READ(sh->first), 0);
 			is_staged = 0;
 		} else if (idle > CUA__FILTER_PATIENCE && !is_staged) {
 			uint64_t ticket = 0;
@@ -974,7 +1191,7 @@ CUA_FORCE void cua__filter_in_order(const struct cua__filter_kind k, const struc
 
 	if (ticket == 0) {
 		cua__filter_scan(k, f, b);
-		cua__filter_finish(f, 1, sh);
+		cua__filter_finish(f);
 		return;
 	}
 	tile = ticket - 1;
@@ -1026,11 +1243,11 @@ CUA_FORCE void cua__filter_in_order(const struct cua__filter_kind k, const struc
 		if (due) {
 			b.stage = (char *)stage + from * room * k.size;
 			b.locals = locals + from * room;
-			cua__filter_store_tile(k, f, b, 1, &oldest, CUA_READ(sh->first), 0);
+			cua__filter_store_tile(k, f, b, &oldest, CUA_READ(sh->first), 0);
 		}
 		n_staged += (uint32_t)more - (uint32_t)due;
 	} while (n_staged);
-	cua__filter_finish(f, 1, sh);
+	cua__filter_finish(f);
 }
 
 /* ---- short arrays ---- */
@@ -1078,7 +1295,7 @@ CUA_FORCE uint32_t cua__filter_lower(const struct cua__filter *f, int acquire, u
 /*
  * Each block has exactly 1 tile, of at most CUA__FILTER_SHORT tiles in all. A tile has fewer than
  * 2^16 elements. The kernel has no path for a partition without order. `stage` and `locals` are as
- * for cua__filter_any_order.
+ * for cua__filter_direct.
  */
 CUA_FORCE void cua__filter_short(const struct cua__filter_kind k, const struct cua__filter *f,
 				 struct cua__filter_shared *sh, void *stage,
@@ -1150,7 +1367,11 @@ CUA_FORCE void cua__filter_short(const struct cua__filter_kind k, const struct c
 	if (thread == 0)
 		CUA_WRITE(sh->first, offset);
 	cua_port_sync_block();
-	cua__filter_store_tile(k, f, b, f->ordered, &s, CUA_READ(sh->first), 0);
+	offset = CUA_READ(sh->first);
+	cua__filter_store_tile(
+		k, f, b, &s, offset,
+		f->partition ? cua__filter_rest(k, b, s.tile, CUA_READ(*f->total_kept), offset)
+			     : 0);
 }
 
 #endif /* CUATOMIC_KERNELS_FILTER_KERNEL_H */
