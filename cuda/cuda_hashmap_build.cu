@@ -263,6 +263,8 @@ static enum cua_status take(struct cua_context *ctx, const struct cua_hashmap_vi
 	 */
 	if (cua__call_scratch(&call, plan_bytes(view, plan), &base))
 		return CUA_ERROR_UNSUPPORTED;
+	/* a growing map inserts in several batches, one after the other in the stream */
+	cua__call_give_back(&call, base);
 	*counters = (uint64_t *)base;
 	*words = (char *)base + counter_bytes;
 	a->spilled = *counters + (plan->counters - 1);

@@ -46,9 +46,9 @@ static __host__ __device__ constexpr uint32_t combine_threads(uint32_t ks, uint3
 }
 
 /* The threads of a multiprocessor. */
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ == 750
 #define MOST_THREADS 1024u
-#elif !defined(__CUDA_ARCH__) || __CUDA_ARCH__ == 800 ||                                           \
+#elif !defined(__CUDA_ARCH__) || __CUDA_ARCH__ <= 800 ||                                           \
 	(__CUDA_ARCH__ >= 900 && __CUDA_ARCH__ < 1100)
 #define MOST_THREADS 2048u
 #else
@@ -224,7 +224,7 @@ struct counters {
 
 /* The parts of the workspace. */
 struct plan {
-	uint32_t regions, guessed;
+	uint32_t regions;
 	size_t guess, counters, sample; /* bytes */
 	size_t words; /* of the scattered words, and again of the combined words */
 };
@@ -234,8 +234,9 @@ static bool make_plan(struct cua_context *ctx, const struct cua_hashmap_view *vi
 {
 	uint64_t regions;
 
-	if (n < LEAST_PAIRS || n > CUA__HASHMAP_MOST_COMBINED || view->n_buckets >> 32 ||
-	    view->n_buckets < LEAST_REGIONS || !find_kernels(view, k) ||
+	/* max_probes bounds the work for any keys, but some keys would fill no table of sums */
+	if (n < LEAST_PAIRS || n > CUA__HASHMAP_MOST_COMBINED || view->max_probes ||
+	    view->n_buckets >> 32 || view->n_buckets < LEAST_REGIONS || !find_kernels(view, k) ||
 	    k->scatter_bytes + sizeof(struct cua__regions_shared) > ctx->shared_bytes ||
 	    k->combine_bytes + sizeof(struct cua__regions_shared) > ctx->shared_bytes)
 		return false;
@@ -246,8 +247,6 @@ static bool make_plan(struct cua_context *ctx, const struct cua_hashmap_view *vi
 	plan->regions = (uint32_t)(regions < MOST_REGIONS ? regions : MOST_REGIONS);
 	plan->counters =
 		cua__scratch_size(2 * plan->regions * sizeof(uint32_t) + sizeof(struct counters));
-	/* at most a key of 4 pairs */
-	plan->guessed = n / 4 < CUA__COMBINE_GUESSED ? (uint32_t)(n / 4) : CUA__COMBINE_GUESSED;
 	plan->guess = cua__scratch_size(2 * CUA__COMBINE_GUESSED * view->key_size);
 	plan->sample = cua__scratch_size(CUA__COMBINE_MOST_SAMPLED * view->key_size);
 	plan->words = cua__scratch_size(n * word_size(view->key_size, view->value_size));
@@ -290,6 +289,8 @@ enum cua_status cua__cuda_hashmap_combine(struct cua_context *ctx,
 	/* on any failure, such as a capture or lack of memory, the caller takes the ordinary path */
 	if (cua__call_scratch(&scratch, whole(&plan), &base))
 		return CUA_ERROR_UNSUPPORTED;
+	/* the next part uses the same memory later in the stream */
+	cua__call_give_back(&scratch, base);
 	counters = (struct counters *)((char *)base + plan.guess);
 	a.view = *view;
 	a.keys = call->keys;
@@ -303,7 +304,7 @@ enum cua_status cua__cuda_hashmap_combine(struct cua_context *ctx,
 	a.n_combined = &counters->combined;
 	a.guess = base;
 	a.guess_room = 2 * CUA__COMBINE_GUESSED;
-	a.guessed = plan.guessed;
+	a.guessed = CUA__COMBINE_GUESSED;
 	a.guess_repeats = &counters->guess_repeats;
 	a.sampled = &counters->sampled;
 	a.direct = &counters->direct;
@@ -320,8 +321,8 @@ enum cua_status cua__cuda_hashmap_combine(struct cua_context *ctx,
 	if (!status)
 		status = ctx->runtime->set_bytes(ctx, counters, 0, plan.counters);
 	if (!status)
-		status = launch(ctx, k.guess, plan.guessed / GUESS_THREADS + 1, GUESS_THREADS, 0,
-				&a);
+		status = launch(ctx, k.guess, CUA__COMBINE_GUESSED / GUESS_THREADS, GUESS_THREADS,
+				0, &a);
 	if (!status)
 		status = launch(ctx, k.count,
 				cua__grid(ctx, call->n, COUNT_THREADS * COUNT_EACH,
@@ -340,6 +341,7 @@ enum cua_status cua__cuda_hashmap_combine(struct cua_context *ctx,
 				cua__grid(ctx, call->n, UPDATE_THREADS * UPDATE_EACH,
 					  UPDATE_BLOCKS_PER_PROCESSOR),
 				UPDATE_THREADS, 0, &a);
-	*direct = a.direct;
+	if (!status)
+		*direct = a.direct;
 	return status;
 }

@@ -407,6 +407,13 @@ enum cua_status cua__call_scratch(struct cua__call *call, size_t bytes, void **p
 	return CUA_OK;
 }
 
+void cua__call_give_back(struct cua__call *call, void *p)
+{
+	struct cua__workspace *w = &call->ctx->workspace;
+
+	w->used = (size_t)((char *)p - (char *)w->base);
+}
+
 enum cua_status cua__call_result(struct cua__call *call, void *user, size_t bytes, size_t align,
 				 void **backend)
 {

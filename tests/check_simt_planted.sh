@@ -752,6 +752,7 @@ planted 'an update by a lane alone that is left out' hashmap_combine 's/^\tif (l
 planted 'combined updates that do not count their inserts' hashmap_combine \
   '/_combine_update(/,/^}/s/cua__quad_count(/(void)(/'
 planted 'a guess that sees no equal keys' hashmap_combine 's/return there == key.lo;/return 0;/'
+planted 'a sample whose lanes part ways' hashmap_combine 's/cua_port_ballot(CUA__ALL_LANES, full)/full/'
 planted 'a sample that nobody asks' hashmap_combine 's/cua__combine_sample_is_direct(a, total, sampled, room)/0/'
 planted 'a guess that nobody asks' hashmap_combine 's/cua__combine_guess_is_direct(a, room) ||/0 \&\&/'
 planted 'a sort that counts pairs of a digit before all have read' hashmap_kernel \

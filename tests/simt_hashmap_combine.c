@@ -6,6 +6,9 @@
 #define CUA__HASHMAP_REGION_LOG 4u
 /* the checker needs words of 4 bytes */
 #define CUA__REGIONS_INDEX uint32_t
+/* a fourth of all hashes; some samples are full */
+#define SAMPLE_LIMIT (1u << 30)
+#define CUA__COMBINE_MOST_SAMPLED 64u
 
 #include <string.h>
 
@@ -70,9 +73,16 @@ static struct cua__hashmap_key key_of(struct cua_u128 key)
 	return cua__hashmap_key_of(cua__hashmap_hash(&pass.view, ks, key), key);
 }
 
+static uint64_t hash_of_number(uint64_t number)
+{
+	const struct cua_u128 key = {number, 0};
+
+	return key_of(key).hash;
+}
+
 static void make(enum data data, uint64_t n, uint32_t repeat_limit)
 {
-	uint64_t candidate = 2;
+	uint64_t candidate = 2, frequent = 1000;
 
 	memset(&pass, 0, sizeof(pass));
 	pass.view.buckets = buckets;
@@ -83,13 +93,16 @@ static void make(enum data data, uint64_t n, uint32_t repeat_limit)
 	pass.view.value_size = vs;
 	pass.view.layout = CUA_HASHMAP_WORDS;
 	pass.view.no_erase = !erases && ks + vs == 8 && next_random() % 2;
+	/* a key that the sample does not see */
+	while (hash_of_number(frequent) >> 32 < SAMPLE_LIMIT)
+		frequent++;
 	for (uint64_t i = 0; i < n; i++) {
 		struct cua_u128 key = {0, 0}, value = {next_random(), 0};
 
 		switch (data) {
 		case FEW_KEYS: key.lo = 2 + next_random() % (n / 8 + 1); break;
 		case HALF_ARE_ONE: key.lo = next_random() % 2 ? 99 : 100 + i / 4; break;
-		case ONE_AND_DISTINCT: key.lo = next_random() % 2 ? 99 : 100 + i; break;
+		case ONE_AND_DISTINCT: key.lo = next_random() % 2 ? frequent : 100 + i; break;
 		case ALL_ONES: key.lo = next_random() % 3 ? ones(ks) : 2 + i / 8; break;
 		case ONE_HOME:
 			if (i >= 12) {
@@ -131,7 +144,7 @@ static void make(enum data data, uint64_t n, uint32_t repeat_limit)
 	pass.guessed = n < 40 ? (uint32_t)n : 40;
 	pass.guess_repeats = &guess_repeats;
 	pass.sample = sample;
-	pass.sample_limit = 1u << 30;
+	pass.sample_limit = SAMPLE_LIMIT;
 	pass.sampled = &sampled;
 	pass.direct = &direct;
 	pass.combined = combined;

@@ -69,8 +69,9 @@
  *   slot that it may have was taken, by a key or by an insert in progress, at some moment of the
  *   call. That insert may be of the same key. In both cases the map is unchanged. The pair is
  *   counted as rejected, and kept if the map has options.rejects. If many lanes compete for the
- *   last slot, exactly one lane gets it. Bulk calls on a GPU may combine equal keys first. They then
- *   count as one pair; an update has the combined value of all of them.
+ *   last slot, exactly one lane gets it. Bulk calls on a GPU may combine equal keys first. Those that
+ *   are combined count as one pair; an update has the combined value of all of them. A key may have
+ *   several such pairs.
  *
  *   Argument. The map has counts of inserts and of erases (struct cua_hashmap_counts). An insert
  *   counts itself after its key is stored. An erase counts itself before it frees its slot, and
@@ -228,6 +229,9 @@ CUA_API enum cua_status cua_hashmap_clear(struct cua_hashmap *map);
  * insert_n, assign_n, update_n: results[i], if results is not NULL, gets the enum
  *   cua_hashmap_result. Keys that find no slot are FULL in results, change nothing, and make the
  *   status FULL.
+ *   On a GPU of compute capability 8.0 or newer, update_n and update_value_n of 2^20 pairs and more,
+ *   without results and in a map without max_probes, take workspace to combine equal keys first:
+ *   see build_workspace.
  * update_value_n: update_n with the same operand for every key. value points to a value of the
  *   map's type in host memory, at any address, and is not NULL even for n = 0. It is read before
  *   the call returns, also in a capture: a graph keeps its value.
@@ -273,7 +277,7 @@ CUA_API enum cua_status cua_hashmap_build_n(struct cua_hashmap *map, size_t n, c
 /*
  * Gets the largest workspace in bytes that build_n, and insert_n, update_n and update_value_n
  * without results, use for n pairs and the map in its present size: 1 to 36 bytes a pair if they
- * sort many pairs first on a GPU. If this workspace is not available, or in a capture only by
+ * sort many pairs first on a GPU, updates 2^27 pairs at a time. If this workspace is not available, or in a capture only by
  * waiting, they work more slowly without it. A map that grows in the call may use more.
  * Errors: NULL, SIZE.
  */

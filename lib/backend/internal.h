@@ -117,6 +117,12 @@ enum cua_status cua__call_result(struct cua__call *call, void *user, size_t byte
  */
 enum cua_status cua__call_scratch(struct cua__call *call, size_t bytes, void **p);
 
+/*
+ * Gives back the newest scratch memory of the call. Its later scratch memory may be the same, so
+ * only work that was queued in the stream before later work uses it.
+ */
+void cua__call_give_back(struct cua__call *call, void *p);
+
 /* Ends a call. On success it copies the results back. Returns status, or the error of the copy. */
 enum cua_status cua__call_end(struct cua__call *call, enum cua_status status);
 

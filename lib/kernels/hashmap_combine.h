@@ -6,12 +6,12 @@
  * Source: aggregation by radix partitioning, as in database systems: partitions so small that a
  * table in fast memory holds the keys of each.
  *
- * 1. Guess: looks for equal keys among a few pairs. If few keys are equal, the next steps do
+ * 1. Guess: looks for equal keys among a few pairs, a pair of each part of the input. If few keys are equal, the next steps do
  *    nothing, and the caller updates the map directly.
  * 2. Count: the pairs of each region. A region is a range of hashes, so its keys are neighbours in
  *    the map, too.
- * 3. Starts: the first word of each region in the output of the scatter. A sample of the keys confirms
- *    the guess or corrects it.
+ * 3. Starts: the first word of each region in the output of the scatter. A sample may
+ *    still decide for direct updates.
  * 4. Scatter (hashmap_regions.h): sorts the pairs by region. A tile with many pairs for one region
  *    first combines the pairs of its frequent keys, so the words of a region are at most those that
  *    were counted.
@@ -37,12 +37,17 @@
 /* Keys of the guess; the sample's expected keys, and the most that are taken. */
 #define CUA__COMBINE_GUESSED 65536u
 #define CUA__COMBINE_SAMPLE 4096u
+#ifndef CUA__COMBINE_MOST_SAMPLED
 #define CUA__COMBINE_MOST_SAMPLED 6144u
+#endif
 /* Keys that a table of `room` entries holds almost always. */
 #define CUA__COMBINE_FILL(room) ((room) / 64 * 48)
 #define CUA__COMBINE_GUESS_PROBES 8u
 
-/* Returns whether the key was in the table of the guess; else puts it there, if there is room. */
+/*
+ * Returns whether the key was in the table of the guess; else puts it there, if there is room. The
+ * key of all ones always seems to be there.
+ */
 CUA_FORCE int cua__combine_guess_has(const struct cua__regions_kind k,
 				     const struct cua__regions_pass *a, struct cua_u128 key)
 {
@@ -83,7 +88,7 @@ CUA_FORCE void cua__combine_guess(const struct cua__regions_kind k,
 
 /*
  * Whether to update the map directly, as the guess says. With n pairs of d equally frequent keys,
- * m of them have about m^2 / 2 d repeats. The pairs then have d * (1 - exp(-n / d)) keys, here
+ * m of them, picked without regard to equal neighbours, have about m^2 / 2 d repeats. The pairs then have d * (1 - exp(-n / d)) keys, here
  * about n / (1 + 0.6 n / d). With few repeats of keys, or with more keys than the tables of all
  * regions hold, combining does not pay. A frequent key only adds repeats.
  */
@@ -102,11 +107,13 @@ CUA_FORCE void cua__combine_sample(const struct cua__regions_kind k,
 				   const struct cua__regions_pass *a, int has, struct cua_u128 key)
 {
 	const uint32_t votes = cua_port_ballot(CUA__ALL_LANES, has);
+	/* a frequent key may be in the sample: this load keeps its lanes away from the counter */
+	const int full = cua_port_load_b32(a->sampled, CUA_RELAXED, CUA__HASHMAP_AT) >=
+			 CUA__COMBINE_MOST_SAMPLED;
 	uint32_t at;
 
-	/* a frequent key may be in the sample: the load keeps its lanes away from the counter */
-	if (!votes || cua_port_load_b32(a->sampled, CUA_RELAXED, CUA__HASHMAP_AT) >=
-			      CUA__COMBINE_MOST_SAMPLED)
+	/* other warps add to the counter, so lanes may have seen different numbers */
+	if (!votes || cua_port_ballot(CUA__ALL_LANES, full))
 		return;
 	at = cua_port_lane() == 0 ? cua_port_fetch_add_u32(a->sampled, cua_port_popc_u32(votes),
 							   CUA_RELAXED, CUA__HASHMAP_AT)
