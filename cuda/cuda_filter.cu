@@ -120,7 +120,7 @@ __global__ void __launch_bounds__(WARPS * 32)
 typedef void (*kernel)(struct cua__filter);
 enum way { DIRECT, COUNT, IN_ORDER, IN_ORDER_WIDE, SHORT };
 
-/* What a kernel stores: only values (lean) or also indexes; a partition or only kept elements. */
+/* The output of a kernel: only values (lean) or also indexes; a partition or only kept elements. */
 struct output {
 	bool lean, partition;
 };
@@ -305,7 +305,7 @@ static enum cua_status launch(struct cua_context *ctx, const struct cua__filter 
 			   *f);
 }
 
-/* The pass before a partition in order, which `f` will store. */
+/* The pass before the partition in order that `f` describes. */
 static enum cua_status launch_count(struct cua_context *ctx, struct cua__filter *f, void *scratch)
 {
 	struct cua__filter counting;

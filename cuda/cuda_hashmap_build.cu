@@ -7,12 +7,8 @@
 
 /* few lanes of a warp call operations by lanes here */
 #define CUA__HASHMAP_WARP 0
-#include "cuda_hashmap.h"
-#include "kernels/hashmap_regions.h"
-#include "launch.h"
+#include "cuda_hashmap_regions.h"
 
-#define SCATTER_THREADS 512u
-#define SCATTER_BLOCKS_PER_PROCESSOR 2
 #define BUILD_THREADS 256u
 /*
  * These blocks with 48 registers a thread fit sm_90 and newer; older GPUs have room for fewer
@@ -44,26 +40,16 @@
 #define INSERT_SHIFT 16u
 #define INSERT_BYTES ((uint64_t)21 << 20)
 
-static __host__ __device__ constexpr bool is_wide(uint32_t ks, uint32_t vs)
-{
-	return ks + vs > 8;
-}
-
-static __host__ __device__ constexpr uint32_t scatter_each(uint32_t ks, uint32_t vs)
-{
-	return is_wide(ks, vs) ? 8 : 16;
-}
-
 /* Words per thread: as many as fit in the memory of a build region. */
 static __host__ __device__ constexpr uint32_t build_each(uint32_t ks, uint32_t vs)
 {
-	return CUA__REGIONS_BUILD_BYTES / (is_wide(ks, vs) ? 16 : 8) / BUILD_THREADS;
+	return CUA__REGIONS_BUILD_BYTES / word_size(ks, vs) / BUILD_THREADS;
 }
 
 /* Words in 4 KiB. */
 static __host__ __device__ constexpr uint32_t list_room(uint32_t ks, uint32_t vs)
 {
-	return is_wide(ks, vs) ? 256 : 512;
+	return 4096 / word_size(ks, vs);
 }
 
 namespace
@@ -80,7 +66,7 @@ __global__ void __launch_bounds__(SCATTER_THREADS, SCATTER_BLOCKS_PER_PROCESSOR)
 	extern __shared__ uint4 scatter_stage[];
 	void *stage = known(scatter_stage);
 	CUA__REGIONS_INDEX *region_of =
-		(CUA__REGIONS_INDEX *)((char *)stage + TILE * (is_wide(KS, VS) ? 16 : 8));
+		(CUA__REGIONS_INDEX *)((char *)stage + TILE * word_size(KS, VS));
 	uint32_t *number = (uint32_t *)(region_of + TILE);
 
 	if (cua__hashmap_has_words(KS, VS))
@@ -121,15 +107,13 @@ __global__ void __launch_bounds__(INSERT_THREADS, INSERT_BLOCKS_PER_PROCESSOR)
 	insert_kernel(const __grid_constant__ struct cua__regions_pass a)
 {
 	constexpr struct cua__regions_kind kind = {KS, VS, INSERT_THREADS, INSERT_EACH, 0, HASH};
-	__shared__ __align__(16) char list[INSERT_THREADS * 2 * (is_wide(KS, VS) ? 16 : 8)];
+	__shared__ __align__(16) char list[INSERT_THREADS * 2 * word_size(KS, VS)];
 
 	if (cua__hashmap_has_words(KS, VS))
 		cua__regions_insert_tile(kind, &a, blockIdx.x, list);
 }
 
 } // namespace
-
-typedef void (*kernel)(struct cua__regions_pass);
 
 struct kernels {
 	uint32_t tile;          /* words per scattering block */
@@ -141,7 +125,7 @@ struct kernels {
 
 template <uint32_t KS, uint32_t VS, uint32_t HASH> static void kernels_of_hash(struct kernels *k)
 {
-	const uint32_t size = is_wide(KS, VS) ? 16 : 8;
+	const uint32_t size = word_size(KS, VS);
 
 	k->tile = SCATTER_THREADS * scatter_each(KS, VS);
 	k->scatter_bytes = k->tile * (size + (uint32_t)sizeof(CUA__REGIONS_INDEX));
@@ -181,38 +165,13 @@ static bool find_kernels(const struct cua_hashmap_view *view, struct kernels *k)
 
 /* ---- launching ---- */
 
-/*
- * `most` is equal in all launches of a kernel, because the attribute also applies to the other
- * threads of the process.
- */
-static enum cua_status launch(struct cua_context *ctx, kernel k, uint64_t grid, unsigned block,
-			      unsigned shared, unsigned most, const struct cua__regions_pass *a)
-{
-	enum cua_status status = cua__cuda_status(
-		ctx, cudaFuncSetAttribute((const void *)k,
-					  cudaFuncAttributeMaxDynamicSharedMemorySize, (int)most));
-
-	return status ? status : cua__launch(ctx, k, (unsigned)grid, block, shared, *a);
-}
-
 static enum cua_status scatter(struct cua_context *ctx, const struct kernels *k, kernel which,
 			       uint64_t tiles, struct cua__regions_pass *a)
 {
-	const uint32_t mean = k->tile / a->regions;
-	uint32_t root = 1;
-
-	while (root * root < mean)
-		root++;
-	/* about 10 standard deviations above the mean */
-	a->repeat_limit = mean + 10 * root;
+	a->repeat_limit = repeat_limit(k->tile, a->regions);
 	return launch(ctx, which, tiles, SCATTER_THREADS,
 		      k->scatter_bytes + a->regions * k->region_bytes,
 		      k->scatter_bytes + MOST_REGIONS * k->region_bytes, a);
-}
-
-static uint64_t divide_up(uint64_t n, uint64_t by)
-{
-	return n / by + (n % by != 0);
 }
 
 /*
@@ -239,7 +198,7 @@ struct plan {
 
 static size_t word_bytes(const struct cua_hashmap_view *view)
 {
-	return is_wide(view->key_size, view->value_size) ? 16 : 8;
+	return word_size(view->key_size, view->value_size);
 }
 
 static size_t plan_bytes(const struct cua_hashmap_view *view, const struct plan *plan)
@@ -271,18 +230,6 @@ static enum cua_status take(struct cua_context *ctx, const struct cua_hashmap_vi
 	a->spill = (char *)*words + (plan->words - plan->spill_room) * size;
 	a->spill_room = plan->spill_room;
 	return ctx->runtime->set_bytes(ctx, base, 0, counter_bytes);
-}
-
-static struct cua__regions_pass pass_of(const struct cua_hashmap_view *view,
-					const struct cua__hashmap_call *call)
-{
-	struct cua__regions_pass a = {};
-
-	a.view = *view;
-	a.keys = call->keys;
-	a.values = call->values;
-	a.n = call->n;
-	return a;
 }
 
 static bool fits(struct cua_context *ctx, const struct cua_hashmap_view *view,
@@ -369,8 +316,7 @@ enum cua_status cua__cuda_hashmap_build(struct cua_context *ctx,
 	second = a;
 	second.to = view->buckets;
 	second.filled = counters + plan.regions;
-	second.room =
-		CUA__REGIONS_BUILD_BYTES / (is_wide(view->key_size, view->value_size) ? 16 : 8);
+	second.room = CUA__REGIONS_BUILD_BYTES / word_size(view->key_size, view->value_size);
 	second.shift = CUA__HASHMAP_REGION_LOG;
 	second.regions = (uint32_t)plan.build_regions;
 	tiles = divide_up(call->n, k.tile);

@@ -7,17 +7,14 @@
 
 /* few lanes of a warp call operations by lanes here */
 #define CUA__HASHMAP_WARP 0
-#include "cuda_hashmap.h"
+#include "cuda_hashmap_regions.h"
 #include "kernels/hashmap_combine.h"
-#include "launch.h"
 
 #define GUESS_THREADS 256u
 #define COUNT_THREADS 512u
 #define COUNT_EACH 8u
 #define COUNT_BLOCKS_PER_PROCESSOR 3u
 #define STARTS_THREADS 1024u
-#define SCATTER_THREADS 512u
-#define SCATTER_BLOCKS_PER_PROCESSOR 2
 #define UPDATE_THREADS 256u
 #define UPDATE_EACH 16u
 #define UPDATE_BLOCKS_PER_PROCESSOR 4u
@@ -29,16 +26,6 @@
 #define MOST_REGIONS (4 * SCATTER_THREADS)
 /* with fewer pairs, the steps before the update cost more than they save */
 #define LEAST_PAIRS ((uint64_t)1 << 20)
-
-static __host__ __device__ constexpr uint32_t word_size(uint32_t ks, uint32_t vs)
-{
-	return ks + vs > 8 ? 16 : 8;
-}
-
-static __host__ __device__ constexpr uint32_t scatter_each(uint32_t ks, uint32_t vs)
-{
-	return ks + vs > 8 ? 8 : 16;
-}
 
 static __host__ __device__ constexpr uint32_t combine_threads(uint32_t ks, uint32_t vs)
 {
@@ -71,11 +58,6 @@ static __host__ __device__ constexpr uint32_t combine_blocks(uint32_t ks, uint32
 	return tables < blocks ? tables : blocks;
 }
 
-static __host__ __device__ constexpr uint32_t sums_bytes(uint32_t ks, uint32_t vs)
-{
-	return ROOM * (ks + vs) + 16;
-}
-
 namespace
 {
 
@@ -105,7 +87,7 @@ __global__ void __launch_bounds__(STARTS_THREADS)
 	constexpr struct cua__regions_kind kind = {KS, VS, STARTS_THREADS, 1, 0, HASH, 1};
 	__shared__ struct cua__regions_shared shared;
 	extern __shared__ uint4 starts_table[];
-	const struct cua__sums keys = {starts_table, NULL, &shared.all_ones, ROOM};
+	const struct cua__sums keys = {starts_table, NULL, &shared.has_greatest, ROOM};
 
 	cua__combine_starts(kind, &a, &shared, &keys, ROOM);
 }
@@ -136,7 +118,7 @@ __global__ void __launch_bounds__(combine_threads(KS, VS), combine_blocks(KS, VS
 	__shared__ struct cua__regions_shared shared;
 	extern __shared__ uint4 combine_table[];
 	char *table = (char *)known(combine_table);
-	const struct cua__sums sums = {table, table + ROOM * KS, &shared.all_ones, ROOM};
+	const struct cua__sums sums = {table, table + ROOM * KS, &shared.has_greatest, ROOM};
 
 	cua__combine_region(kind, &a, blockIdx.x, &shared, &sums);
 }
@@ -154,8 +136,6 @@ __global__ void __launch_bounds__(UPDATE_THREADS, UPDATE_BLOCKS_PER_PROCESSOR)
 
 } // namespace
 
-typedef void (*kernel)(struct cua__regions_pass);
-
 struct kernels {
 	uint32_t tile;                                       /* words per scattering block */
 	uint32_t starts_bytes, scatter_bytes, combine_bytes; /* shared memory */
@@ -169,7 +149,8 @@ template <uint32_t KS, uint32_t VS, uint32_t HASH> static void kernels_of_hash(s
 	k->scatter_bytes = k->tile * (word_size(KS, VS) + (uint32_t)sizeof(CUA__REGIONS_INDEX)) +
 			   MOST_REGIONS * 2 * sizeof(uint32_t);
 	k->starts_bytes = ROOM * KS;
-	k->combine_bytes = sums_bytes(KS, VS);
+	/* a sum more, for the greatest key */
+	k->combine_bytes = ROOM * (KS + VS) + VS;
 	k->combine_threads = combine_threads(KS, VS);
 	k->guess = guess_kernel<KS, VS, HASH>;
 	k->count = count_kernel<KS, VS, HASH>;
@@ -201,25 +182,10 @@ static bool find_kernels(const struct cua_hashmap_view *view, struct kernels *k)
 	}
 }
 
-/*
- * `shared` is equal in all launches of a kernel, because the attribute also applies to the other
- * threads of the process.
- */
-static enum cua_status launch(struct cua_context *ctx, kernel k, uint64_t grid, unsigned block,
-			      unsigned shared, const struct cua__regions_pass *a)
-{
-	enum cua_status status = cua__cuda_status(
-		ctx,
-		cudaFuncSetAttribute((const void *)k, cudaFuncAttributeMaxDynamicSharedMemorySize,
-				     (int)shared));
-
-	return status ? status : cua__launch(ctx, k, (unsigned)grid, block, shared, *a);
-}
-
-/* Counters besides those of the regions; 0 before the first kernel. */
+/* The counters before those of the regions; 0 before the first kernel. */
 struct counters {
 	uint64_t combined;
-	uint32_t guess_repeats, sampled, direct, unused;
+	uint32_t guess_repeats, sampled, direct;
 };
 
 /* The parts of the workspace. */
@@ -274,12 +240,11 @@ enum cua_status cua__cuda_hashmap_combine(struct cua_context *ctx,
 					  const struct cua__hashmap_call *call,
 					  const uint32_t **direct)
 {
-	struct cua__regions_pass a = {};
+	struct cua__regions_pass a = pass_of(view, call);
 	struct cua__call scratch = {};
 	struct kernels k;
 	struct plan plan;
 	struct counters *counters;
-	uint32_t mean, root = 1;
 	enum cua_status status;
 	void *base;
 
@@ -292,11 +257,7 @@ enum cua_status cua__cuda_hashmap_combine(struct cua_context *ctx,
 	/* the next part uses the same memory later in the stream */
 	cua__call_give_back(&scratch, base);
 	counters = (struct counters *)((char *)base + plan.guess);
-	a.view = *view;
-	a.keys = call->keys;
-	a.values = call->values;
 	a.value = call->value;
-	a.n = call->n;
 	a.op = call->op;
 	a.regions = plan.regions;
 	a.starts = (uint32_t *)(counters + 1);
@@ -312,35 +273,32 @@ enum cua_status cua__cuda_hashmap_combine(struct cua_context *ctx,
 	a.sample_limit = (uint32_t)(((uint64_t)CUA__COMBINE_SAMPLE << 32) / call->n);
 	a.to = (char *)a.sample + plan.sample;
 	a.combined = (char *)a.to + plan.words;
-	mean = k.tile / plan.regions;
-	while (root * root < mean)
-		root++;
-	/* about 10 standard deviations above the mean */
-	a.repeat_limit = mean + 10 * root;
+	a.repeat_limit = repeat_limit(k.tile, plan.regions);
 	status = ctx->runtime->set_bytes(ctx, base, 0xff, plan.guess);
 	if (!status)
 		status = ctx->runtime->set_bytes(ctx, counters, 0, plan.counters);
 	if (!status)
 		status = launch(ctx, k.guess, CUA__COMBINE_GUESSED / GUESS_THREADS, GUESS_THREADS,
-				0, &a);
+				0, 0, &a);
 	if (!status)
 		status = launch(ctx, k.count,
 				cua__grid(ctx, call->n, COUNT_THREADS * COUNT_EACH,
 					  COUNT_BLOCKS_PER_PROCESSOR),
-				COUNT_THREADS, 0, &a);
+				COUNT_THREADS, 0, 0, &a);
 	if (!status)
-		status = launch(ctx, k.starts, 1, STARTS_THREADS, k.starts_bytes, &a);
+		status = launch(ctx, k.starts, 1, STARTS_THREADS, k.starts_bytes, k.starts_bytes,
+				&a);
 	if (!status)
-		status = launch(ctx, k.scatter, call->n / k.tile + (call->n % k.tile != 0),
-				SCATTER_THREADS, k.scatter_bytes, &a);
+		status = launch(ctx, k.scatter, divide_up(call->n, k.tile), SCATTER_THREADS,
+				k.scatter_bytes, k.scatter_bytes, &a);
 	if (!status)
 		status = launch(ctx, k.combine, plan.regions, k.combine_threads, k.combine_bytes,
-				&a);
+				k.combine_bytes, &a);
 	if (!status)
 		status = launch(ctx, k.update,
 				cua__grid(ctx, call->n, UPDATE_THREADS * UPDATE_EACH,
 					  UPDATE_BLOCKS_PER_PROCESSOR),
-				UPDATE_THREADS, 0, &a);
+				UPDATE_THREADS, 0, 0, &a);
 	if (!status)
 		*direct = a.direct;
 	return status;

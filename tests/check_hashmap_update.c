@@ -8,8 +8,8 @@
 
 /*
  * Six elements for each key; half of the keys are absent. All expect the present value, and each
- * has its own new value. One element of each key succeeds; the others return the value that it
- * stored. Then all elements expect an absent value.
+ * has its own new value. A single element of each key succeeds; all other elements return the value
+ * that it stored. Then all elements expect an absent value.
  */
 static void compare_exchange_all(struct cua_context *ctx, int c, uint32_t portable)
 {
@@ -64,7 +64,7 @@ static void compare_exchange_all(struct cua_context *ctx, int c, uint32_t portab
 		pairs[i].value = wanted[winner[i]].value;
 	expect_pairs(&m, pairs, half);
 
-	/* All elements expect the first value, which is gone. Without results. */
+	/* All elements expect the first value, but it is gone. Without results. */
 	ck_assert_cua(cua_hashmap_compare_exchange_n(m.map, 0, NULL, NULL, NULL, NULL));
 	for (size_t i = 0; i < n; i++)
 		store_u128(seen, m.vs, i, value_number(2 * half + n + i, m.vs));
@@ -165,7 +165,7 @@ START_TEST(updated_by_one_value)
 		r = test_alloc(ctx, n);
 		results[0] = test_malloc(n);
 		results[1] = test_malloc(n);
-		/* every fourth element has the same key, the others share each key with a few */
+		/* every fourth element has the same key; the rest share each key with a few elements */
 		for (size_t i = 0; i < n; i++)
 			p[i].key = i % 4 ? p[i % distinct].key : p[7].key;
 		k = upload_keys(ctx, p, n, a.ks);
@@ -237,8 +237,8 @@ static uint32_t *random_elements(uint64_t *seed, const struct pair_map *m, struc
 
 /*
  * exchange_n: the values of a key are, in any order, the returned values and the stored value.
- * insert_or_get_n: every element of a key returns the stored value, which is the value of one of
- * them. A rejected element returns nothing.
+ * insert_or_get_n: every element of a key returns the stored value, the value of any of these
+ * elements. A rejected element returns nothing.
  */
 static void check_given_back(struct cua_context *ctx, int c, int portable, int exchange,
 			     int in_place, int half, uint64_t *seed)
@@ -380,7 +380,7 @@ START_TEST(updated)
 			if (test_random(&seed) % n < 30 * d)
 				*(m.vs == 16 && value->hi & 1 ? &bit.hi : &bit.lo) =
 					(uint64_t)1 << value->lo % 64;
-			/* halves that carry, and numbers that compare equal in one half */
+			/* halves that carry, and numbers that compare equal in a single half */
 			if (value->hi >> 62 == 0)
 				value->lo = unusual[value->hi % 5];
 			if (value->hi >> 62 == 1)
@@ -430,15 +430,15 @@ START_TEST(updated)
 }
 END_TEST
 
-/* As many pairs as a GPU combines before it updates the map. */
+/* More pairs than a GPU needs to combine equal keys before it updates the map. */
 #define MANY (((size_t)1 << 20) + 77)
 
 /*
- * n pairs of d keys. With `frequent`, every other pair has key 5. Bit i of a value is set with a low
- * chance for AND and OR. expected[j] gets the value of key j; *there is the number of keys.
+ * n pairs of d keys. With `frequent`, every other pair has key 5. With AND and
+ * OR, few values change a bit. expected[j] gets the value of key j; *there is the number of keys.
  */
 static struct pair *many_pairs(uint64_t *seed, const struct pair_map *m, size_t n, uint64_t d,
-			       int frequent, int op, const struct cua_u128 *one,
+			       int frequent, int op, const struct cua_u128 *same,
 			       struct pair *expected, size_t *there)
 {
 	struct pair *p = test_malloc(n * sizeof(*p));
@@ -455,7 +455,7 @@ static struct pair *many_pairs(uint64_t *seed, const struct pair_map *m, size_t 
 		}
 		truncate_u128(&v, m->vs);
 		p[i].key = key_number(j, m->ks);
-		p[i].value = one ? *one : v;
+		p[i].value = same ? *same : v;
 		expected[j].key = p[i].key;
 		expected[j].value =
 			seen[j] ? combine_values(expected[j].value, p[i].value, op, m->vs)

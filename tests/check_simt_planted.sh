@@ -729,8 +729,8 @@ planted 'a list of spilled words that was too short' hashmap_regions \
 planted 'a sum of 64 bits without its carry' hashmap_sums 's/ + low < low;/ \& 0;/' hashmap_combine
 planted 'an entry of sums that two keys claim' hashmap_sums \
   's/\*claimed = there == none;/*claimed = 1;/' hashmap_combine
-planted 'sums in which the key of all ones is a free entry' hashmap_sums 's/if (key == none)/if (0)/' hashmap_combine
-planted 'sums that are written out without the key of all ones' hashmap_combine \
+planted 'sums in which the greatest key is a free entry' hashmap_sums 's/if (key == none)/if (0)/' hashmap_combine
+planted 'sums that are written out without the greatest key' hashmap_combine \
   's/ + (thread \/ 32 == k.threads \/ 32 - 1);/;/'
 planted 'a table of sums that is used while other threads free it' hashmap_combine \
   '/_combine_region(/,/^}/{/cua__combine_flush(/{n;s/cua_port_sync_block();/;/;}}'

@@ -23,7 +23,7 @@ static enum kernel kernel;
 static struct cua__filter f;
 static struct cua__filter_control control;
 static uint64_t tiles[WORDS], demand, count;
-/* What the counting pass of a partition in order stores. */
+/* The output of the counting pass of a partition in order. */
 static uint64_t total_kept, range_kept[WORDS];
 static uint32_t tile_kept[WORDS];
 
@@ -136,7 +136,7 @@ static uint32_t kept_below(uint64_t tile)
 	return below;
 }
 
-/* What the counting pass must store. */
+/* The output that the counting pass must have. */
 static void expect_counts(uint64_t of_ranges[WORDS], uint32_t of_tiles[WORDS])
 {
 	for (uint64_t tile = 0; tile < counted_tiles(); tile++) {

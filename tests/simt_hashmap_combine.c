@@ -17,7 +17,7 @@
 
 enum { BUCKETS = 32, MOST = 600, MOST_BLOCKS = 2, TILE = 128, REGIONS = 5, GUESS_ROOM = 128 };
 
-enum data { DISTINCT, FEW_KEYS, HALF_ARE_ONE, ONE_AND_DISTINCT, ALL_ONES, ONE_HOME, RESERVED };
+enum data { DISTINCT, FEW_KEYS, HALF_ARE_ONE, ONE_AND_DISTINCT, GREATEST, ONE_HOME, RESERVED };
 /* The way to the update: as the guess and the sample say, or combined in any case. */
 enum route { DECIDED, COMBINED };
 
@@ -103,7 +103,7 @@ static void make(enum data data, uint64_t n, uint32_t repeat_limit)
 		case FEW_KEYS: key.lo = 2 + next_random() % (n / 8 + 1); break;
 		case HALF_ARE_ONE: key.lo = next_random() % 2 ? 99 : 100 + i / 4; break;
 		case ONE_AND_DISTINCT: key.lo = next_random() % 2 ? frequent : 100 + i; break;
-		case ALL_ONES: key.lo = next_random() % 3 ? ones(ks) : 2 + i / 8; break;
+		case GREATEST: key.lo = next_random() % 3 ? ones(ks) : 2 + i / 8; break;
 		case ONE_HOME:
 			if (i >= 12) {
 				key = cua__hashmap_get(keys, ks, next_random() % i);
@@ -290,8 +290,8 @@ static void body(void)
 	const struct cua__regions_kind one = {ks, vs, lanes, 1, 0, 0, 1};
 	const uint64_t blocks = simt_blocks(), b = simt_block();
 	const struct cua__sums table = {block[b].table_keys, block[b].table_sums,
-					&block[b].sh.all_ones, room};
-	const struct cua__sums of_sample = {block[b].sample_keys, NULL, &block[b].sh.all_ones,
+					&block[b].sh.has_greatest, room};
+	const struct cua__sums of_sample = {block[b].sample_keys, NULL, &block[b].sh.has_greatest,
 					    1024};
 	uint64_t i;
 
@@ -360,7 +360,7 @@ static void try_decisions(void)
 	ck_assert_msg(direct, "distinct keys were combined");
 	try_data(FEW_KEYS, 401, TILE);
 	ck_assert_msg(!direct, "equal keys were not combined");
-	try_data(ALL_ONES, 201, TILE);
+	try_data(GREATEST, 201, TILE);
 	ck_assert_msg(!direct, "a frequent key was not combined");
 	/* the guess sees the frequent key, the sample sees the others */
 	room = 32;
@@ -383,8 +383,8 @@ START_TEST(hashmap_combine)
 		try_data(FEW_KEYS, 301, TILE);
 		try_data(FEW_KEYS, 250, 10);
 		try_data(HALF_ARE_ONE, 257, 30);
-		try_data(ALL_ONES, 200, 30);
-		try_data(ALL_ONES, 201, TILE);
+		try_data(GREATEST, 200, 30);
+		try_data(GREATEST, 201, TILE);
 		try_data(ONE_HOME, 131, TILE);
 		try_data(RESERVED, 90, 20);
 	}

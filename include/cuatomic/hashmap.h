@@ -250,8 +250,8 @@ CUA_API enum cua_status cua_hashmap_clear(struct cua_hashmap *map);
  * erase_n: found[i], if found is not NULL, gets 1 if this element erased its key, else 0.
  * Errors: NULL, VALUE (unknown op), TYPE (a set, for calls that assign, update, exchange or return
  * values), SIZE, ALIGNMENT, MEMORY_KIND, OVERLAP (an output with another array or the map),
- * UNSUPPORTED (own_hash; erase_n of a map with no_erase), WORKSPACE; with grow_percent also NO_MEMORY and, for calls that insert,
- * CAPTURE.
+ * UNSUPPORTED (own_hash; erase_n of a map with no_erase), WORKSPACE; with grow_percent also
+ * NO_MEMORY and, for calls that insert, CAPTURE.
  */
 CUA_API enum cua_status cua_hashmap_insert_n(struct cua_hashmap *map, size_t n, const void *keys,
 					     const void *values, uint8_t *results);
@@ -277,8 +277,9 @@ CUA_API enum cua_status cua_hashmap_build_n(struct cua_hashmap *map, size_t n, c
 /*
  * Gets the largest workspace in bytes that build_n, and insert_n, update_n and update_value_n
  * without results, use for n pairs and the map in its present size: 1 to 36 bytes a pair if they
- * sort many pairs first on a GPU, updates 2^27 pairs at a time. If this workspace is not available, or in a capture only by
- * waiting, they work more slowly without it. A map that grows in the call may use more.
+ * sort many pairs first on a GPU; updates sort at most 2^27 pairs at a time. If this workspace is not
+ * available, or in a capture only by waiting, they work more slowly without it. A map that grows in
+ * the call may use more.
  * Errors: NULL, SIZE.
  */
 CUA_API enum cua_status cua_hashmap_build_workspace(const struct cua_hashmap *map, size_t n,

@@ -717,8 +717,8 @@ CUA_FORCE int cua__quad_write(const struct cua_hashmap_view *view, const cua__ha
 }
 
 /*
- * Erases the lane's key. Returns 1, or 0 if it was absent or the map never erases. `order`, RELEASE or ACQ_REL, is the order
- * of the CAS.
+ * Erases the lane's key. Returns 1, or 0 if it was absent or the map never erases. `order`, RELEASE
+ * or ACQ_REL, is the order of the CAS.
  */
 CUA_FORCE int cua__quad_erase(const struct cua_hashmap_view *view, const cua__hashmap_kind kind,
 			      const struct cua__quad_lanes lanes, const struct cua__hashmap_key key,

@@ -6,25 +6,24 @@
  * Source: aggregation by radix partitioning, as in database systems: partitions so small that a
  * table in fast memory holds the keys of each.
  *
- * 1. Guess: looks for equal keys among a few pairs, a pair of each part of the input. If few keys are equal, the next steps do
- *    nothing, and the caller updates the map directly.
+ * 1. Guess: looks for equal keys among a few pairs, a pair of each part of the input. If few keys
+ *    are equal, the next steps do nothing, and the caller updates the map directly.
  * 2. Count: the pairs of each region. A region is a range of hashes, so its keys are neighbours in
- *    the map, too.
- * 3. Starts: the first word of each region in the output of the scatter. A sample may
- *    still decide for direct updates.
- * 4. Scatter (hashmap_regions.h): sorts the pairs by region. A tile with many pairs for one region
- *    first combines the pairs of its frequent keys, so the words of a region are at most those that
- *    were counted.
+ *    the map, too. Also takes a sample of the keys.
+ * 3. Starts: the first word of each region in the output of the scatter. The sample may still
+ *    decide for direct updates.
+ * 4. Scatter (hashmap_regions.h): sorts the pairs by region. A tile with many pairs of a region
+ *    first combines the pairs of its frequent keys. So a region has at most as many words as pairs.
  * 5. Combine: a block reads the words of a region and combines them in a table of sums in shared
  *    memory. If a word finds no entry, the block writes all sums out and goes on with a free table.
  * 6. Update: the quads of warps update the map by the combined words, with ordinary operations.
  *
- * Correctness: each operand is combined into exactly one sum of its key, and each sum is written
+ * Correctness: each operand is combined into exactly 1 sum of its key, and each sum is written
  * out once. The operations are associative and commutative, so an update by a sum changes the value
- * as the updates by its operands would, one directly after the other.
+ * as the updates by its operands would, in direct succession.
  *
- * Progress: a block that has freed its table finds an entry for at least one of its words. A thread
- * without an entry waits at a barrier; the others have finitely many words.
+ * Progress: a block that has freed its table finds an entry for at least 1 of its words. A thread
+ * without an entry waits at a barrier for the rest of the block, which has finitely many words.
  *
  * Scope: blocks of the same device. A block has a multiple of 32 threads, at most 1024.
  * Memory order: kernel boundaries order the steps; barriers order everything else inside a block.
@@ -46,7 +45,7 @@
 
 /*
  * Returns whether the key was in the table of the guess; else puts it there, if there is room. The
- * key of all ones always seems to be there.
+ * greatest key always seems to be there.
  */
 CUA_FORCE int cua__combine_guess_has(const struct cua__regions_kind k,
 				     const struct cua__regions_pass *a, struct cua_u128 key)
@@ -88,9 +87,10 @@ CUA_FORCE void cua__combine_guess(const struct cua__regions_kind k,
 
 /*
  * Whether to update the map directly, as the guess says. With n pairs of d equally frequent keys,
- * m of them, picked without regard to equal neighbours, have about m^2 / 2 d repeats. The pairs then have d * (1 - exp(-n / d)) keys, here
- * about n / (1 + 0.6 n / d). With few repeats of keys, or with more keys than the tables of all
- * regions hold, combining does not pay. A frequent key only adds repeats.
+ * m of them, picked without regard to equal neighbours, have about m^2 / 2 d repeats. The pairs
+ * then have d * (1 - exp(-n / d)) keys, here about n / (1 + 0.6 n / d). With few repeats of keys, or
+ * with more keys than the tables of all regions hold, combining does not pay. A frequent key only
+ * adds repeats.
  */
 CUA_FORCE int cua__combine_guess_is_direct(const struct cua__regions_pass *a, uint32_t room)
 {
@@ -177,7 +177,7 @@ CUA_FORCE void cua__combine_count(const struct cua__regions_kind k,
 }
 
 /*
- * Whether to update the map directly, as the sample says, of which `distinct` keys are distinct.
+ * Whether to update the map directly, as the sample says; `distinct` of its keys are distinct.
  * Unlike the guess, the sample sees the keys beside frequent ones.
  */
 CUA_FORCE int cua__combine_sample_is_direct(const struct cua__regions_pass *a, uint32_t distinct,
@@ -194,7 +194,7 @@ CUA_FORCE int cua__combine_sample_is_direct(const struct cua__regions_pass *a, u
 
 /*
  * Turns the counts into starts and ends of empty regions, and decides on direct updates. The table
- * has room for the sample; its sums are not used. One block calls it; the sum of the counts is below
+ * has room for the sample; its sums are not used. A single block calls it. The sum of the counts is below
  * 2^32. `room` is the entries of a region's table.
  */
 CUA_FORCE void cua__combine_starts(const struct cua__regions_kind k,
@@ -249,7 +249,7 @@ CUA_FORCE void cua__combine_flush(const struct cua__regions_kind k,
 {
 	const uint32_t thread = cua_port_thread(), lane = cua_port_lane();
 	const uint32_t below = ((uint32_t)1 << lane) - 1;
-	/* a warp has adjacent entries, and the last warp also the one of the key of all ones */
+	/* a warp has adjacent entries; the last warp also has the entry of the greatest key */
 	const uint32_t share = t->room / (k.threads / 32), from = thread / 32 * share + lane;
 	const uint32_t end = from - lane + share + (thread / 32 == k.threads / 32 - 1);
 	struct cua_u128 key = {0, 0}, sum = {0, 0};
@@ -303,7 +303,7 @@ CUA_FORCE void cua__combine_region(const struct cua__regions_kind k,
 	for (at = thread;;) {
 		int full = 0;
 
-		/* a full table is common to all threads, which soon meet at the barrier */
+		/* all threads share a full table, so they soon meet at the barrier */
 		while (at < n && !full) {
 			const struct cua_u128 word = next;
 			int claimed;
@@ -359,7 +359,7 @@ CUA_FORCE int cua__combine_change(const struct cua__regions_kind k,
 }
 
 /*
- * Updates the keys of active lanes that are at home, and inserts those whose home has a free slot.
+ * Updates the keys of active lanes that are at home, and inserts a key if its home has a free slot.
  * Returns INSERTED, EXISTS, or 0. All lanes of the warp call it.
  */
 CUA_FORCE int cua__combine_at_home(const struct cua__regions_kind k,
@@ -385,7 +385,7 @@ CUA_FORCE int cua__combine_at_home(const struct cua__regions_kind k,
 }
 
 /*
- * Updates or inserts the keys of active lanes, which were not at home. Returns `added` plus the
+ * Updates or inserts the keys of active lanes; they were not at home. Returns `added` plus the
  * number of inserted keys that are not counted yet. All lanes of the warp call it.
  */
 CUA_FORCE uint32_t cua__combine_elsewhere(const struct cua__regions_kind k,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Bulk insert and build of a hash map of words (hashmap_word.h) on a GPU. Every thread of a block
- * calls these functions; cuda/cuda_hashmap_build.cu makes kernels of them.
+ * Bulk insert and build of a hash map of words (hashmap_word.h) on a GPU, and the scatter of large
+ * updates (hashmap_combine.h). Every thread of a block calls these functions;
+ * cuda/cuda_hashmap_build.cu makes kernels of them.
  *
  * Source: radix partitioning with staging in shared memory, as in hash joins on GPUs, then a table
  * that is built in shared memory. The key of the partition is the home bucket: a region is a
@@ -46,7 +47,8 @@
  * other lane meanwhile.
  *
  * Frequent keys would overflow a region. So a tile with many words for one region first drops most
- * duplicates. If equal keys are adjacent in the stage, only the first is spilled.
+ * duplicates. If equal keys are adjacent in the stage, only the first is spilled. A scatter of updates
+ * combines the duplicates instead; its regions have room for all their pairs, so no word is spilled.
  *
  * Scope: blocks of the same device. A block has a multiple of 32 threads, at most 1024.
  * Memory order: kernel boundaries order the passes; barriers order everything else inside a block.
@@ -128,8 +130,8 @@ struct cua__regions_pass {
 struct cua__regions_shared {
 	uint32_t warps[32];
 	uint32_t listed, inserted, deferred;
-	uint32_t all_ones; /* of a table of sums */
-	uint64_t first;    /* offset of a block in the combined words */
+	uint32_t has_greatest; /* of a table of sums */
+	uint64_t first;        /* offset of a block in the combined words */
 };
 
 /* ---- words ---- */
@@ -383,7 +385,7 @@ CUA_FORCE void cua__regions_combine_repeats(const struct cua__regions_kind k,
 {
 	const uint32_t size = cua__regions_tile_size(k),
 		       word_size = cua__hashmap_is_wide(k.ks, k.vs) ? 16 : 8;
-	const struct cua__sums t = {stage, (char *)stage + size / 2 * word_size, &sh->all_ones,
+	const struct cua__sums t = {stage, (char *)stage + size / 2 * word_size, &sh->has_greatest,
 				    size / 2};
 	uint32_t i, j;
 
@@ -866,10 +868,10 @@ struct cua__regions_room {
 };
 
 /*
- * Inserts the `listed` words that overflowed their home: in its list and, beyond the
- * room of that, in `words`, the memory of the region's words. Equal keys share a home and a bit of its `overflow`
- * word. The first word that sets the bit searches only its home, then claims a free slot. Every
- * other word with that bit is deferred until the first words have their slots, and searches for its
+ * Inserts the `listed` words that overflowed their home: in its list and, beyond the room of that, in
+ * `words`, the memory of the region's words. Equal keys share a home and a bit of its `overflow` word.
+ * The first word that sets the bit searches only its home, then claims a free slot. Every other word
+ * with that bit is deferred until the first words have their slots, and searches for its
  * key. Returns the number of words that this thread inserted.
  */
 CUA_FORCE uint32_t cua__regions_insert_overflow(const struct cua__regions_kind k,

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A table of sums by key in the shared memory of a block on a GPU. A sum is the combination of the
- * operands of a key by an enum cua_update, which is associative and commutative.
+ * operands of a key by an enum cua_update: an associative and commutative operation.
  *
  * Source: open addressing with double hashing (Knuth, vol. 3, 6.4); keys are claimed by CAS.
  *
- * A free entry has the key of all ones. The pair of that key itself has an entry after all others,
- * and *all_ones says whether it is used. Free entries hold the operation's identity, so the thread
- * that claims an entry applies its operand in the same way as the others.
+ * A free entry has the greatest key, with all bits set. The pair of that key itself has the last
+ * entry, and *has_greatest says whether it is used. Free entries hold the operation's identity, so the thread
+ * that claims an entry applies its operand as every thread does.
  *
  * Correctness: an entry's key changes once between two clears, from free to a key. All threads of
  * the block search the entries of a key in the same order, and end at a free entry or at the key.
- * So a key has at most one entry. Barriers separate the accesses to the table from a clear and from
+ * So a key has at most 1 entry. Barriers separate the accesses to the table from a clear and from
  * the reads of sums, so relaxed atomic operations suffice between them.
  *
  * Progress: wait-free.
@@ -30,7 +30,7 @@
 struct cua__sums {
 	void *keys; /* room keys */
 	void *sums; /* room + 1 values */
-	uint32_t *all_ones;
+	uint32_t *has_greatest;
 	uint32_t room; /* a power of two */
 };
 
@@ -50,7 +50,7 @@ CUA_FORCE uint64_t cua__sums_identity(uint32_t vs, int op)
 CUA_FORCE void cua__sums_clear_key(uint32_t ks, const struct cua__sums *t, uint32_t i)
 {
 	if (i == t->room)
-		CUA_WRITE(*t->all_ones, 0);
+		CUA_WRITE(*t->has_greatest, 0);
 	else if (ks == 4)
 		CUA_WRITE(((uint32_t *)t->keys)[i], (uint32_t)cua__sums_free(ks));
 	else
@@ -77,11 +77,11 @@ CUA_FORCE int cua__sums_at(uint32_t ks, uint32_t vs, const struct cua__sums *t, 
 			       : CUA_READ(((const uint64_t *)t->keys)[i]);
 	*sum = vs == 4 ? CUA_READ(((const uint32_t *)t->sums)[i])
 		       : CUA_READ(((const uint64_t *)t->sums)[i]);
-	return i < t->room ? *key != cua__sums_free(ks) : CUA_READ(*t->all_ones) != 0;
+	return i < t->room ? *key != cua__sums_free(ks) : CUA_READ(*t->has_greatest) != 0;
 }
 
 /*
- * Returns the entry of the key, which is claimed if the key has none; *claimed says so. Returns
+ * Returns the entry of the key. A key without an entry claims a free entry and sets *claimed. Returns
  * NO_ROOM if the first `probes` entries of the key belong to other keys.
  */
 CUA_FORCE uint32_t cua__sums_entry(uint32_t ks, const struct cua__sums *t, uint64_t hash,
@@ -93,7 +93,7 @@ CUA_FORCE uint32_t cua__sums_entry(uint32_t ks, const struct cua__sums *t, uint6
 
 	*claimed = 0;
 	if (key == none) {
-		*claimed = !cua_port_exchange_b32(t->all_ones, 1, CUA_RELAXED, CUA__SUMS_BLOCK);
+		*claimed = !cua_port_exchange_b32(t->has_greatest, 1, CUA_RELAXED, CUA__SUMS_BLOCK);
 		return t->room;
 	}
 	for (tries = 0; tries < probes; tries++, at += step) {
