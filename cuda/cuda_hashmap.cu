@@ -7,6 +7,7 @@
 #include <cuatomic/hashmap_quad.h>
 
 #include "cuda_hashmap_calls.h"
+#include "kernels/hashmap_sums.h"
 
 /* blocks of threads with 80 registers that fit a multiprocessor */
 #define WRITE_BLOCKS 3u
@@ -384,20 +385,6 @@ static __device__ __noinline__ int list_add(struct list<KS, VS> *l, uint32_t roo
 	return NO_ROOM;
 }
 
-/* Values of 4 bytes: the hardware combines them in shared memory. */
-static __device__ __forceinline__ void combine_u32(uint32_t *sum, int op, uint32_t v)
-{
-	switch (op) {
-	case CUA_UPDATE_ADD: cua_port_add_u32(sum, v, CUA_RELAXED, IN_BLOCK); break;
-	case CUA_UPDATE_MIN: cua_port_min_u32(sum, v, CUA_RELAXED, IN_BLOCK); break;
-	case CUA_UPDATE_MAX: cua_port_max_u32(sum, v, CUA_RELAXED, IN_BLOCK); break;
-	case CUA_UPDATE_AND: cua_port_and_b32(sum, v, CUA_RELAXED, IN_BLOCK); break;
-	case CUA_UPDATE_OR: cua_port_or_b32(sum, v, CUA_RELAXED, IN_BLOCK); break;
-	case CUA_UPDATE_XOR: cua_port_xor_b32(sum, v, CUA_RELAXED, IN_BLOCK); break;
-	default: break;
-	}
-}
-
 /*
  * Not for MIN or MAX of 16-byte values. A separate function, like all code that uniform keys do not
  * need, so that the common path does not pay for its registers.
@@ -444,7 +431,7 @@ static __device__ __forceinline__ void list_combine(struct list<KS, VS> *l, int 
 						    struct cua_u128 v)
 {
 	if (VS == 4)
-		combine_u32((uint32_t *)l->sums[at], op, (uint32_t)v.lo);
+		cua__sums_apply_b32((uint32_t *)l->sums[at], op, (uint32_t)v.lo);
 	else
 		combine_u64(l, at, op, v);
 }
