@@ -135,6 +135,22 @@ void expect_caught(struct simt_case c, unsigned blocks, unsigned block_lanes,
 struct cua_spinlock counter_lock;
 uint64_t counter;
 
+void simt_next_kernel(uint64_t *arrived)
+{
+	uint64_t wanted;
+
+	cua_port_sync_block();
+	if (cua_port_thread() == 0) {
+		wanted = cua_port_fetch_add_u64(arrived, 1, CUA_ACQ_REL, CUA_SCOPE_DEVICE,
+						CUA_SPACE_GLOBAL);
+		wanted += simt_blocks() - wanted % simt_blocks();
+		while (cua_port_load_b64(arrived, CUA_ACQUIRE, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL) <
+		       wanted)
+			cua_port_pause(1);
+	}
+	cua_port_sync_block();
+}
+
 void counter_setup(void)
 {
 	cua_spinlock_init(&counter_lock);

@@ -202,20 +202,6 @@ static void setup(void)
 	state.counts[0].inserted = added;
 }
 
-/* The order between two kernels. */
-static void next_kernel(uint64_t number)
-{
-	cua_port_sync_block();
-	if (cua_port_thread() == 0) {
-		cua_port_fetch_add_u64(&arrived, 1, CUA_ACQ_REL, CUA_SCOPE_DEVICE,
-				       CUA_SPACE_GLOBAL);
-		while (cua_port_load_b64(&arrived, CUA_ACQUIRE, CUA_SCOPE_DEVICE,
-					 CUA_SPACE_GLOBAL) < number * simt_blocks())
-			cua_port_pause(32);
-	}
-	cua_port_sync_block();
-}
-
 /* Gets the value that a key has after the updates. Returns 0 if it is absent. */
 static int expected_of(struct cua_u128 key, struct cua_u128 *value)
 {
@@ -296,34 +282,34 @@ static void body(void)
 	uint64_t i;
 
 	cua__combine_guess(one, &pass);
-	next_kernel(1);
+	simt_next_kernel(&arrived);
 	if (way == COMBINED && b == 0 && cua_port_thread() == 0)
 		CUA_WRITE(guess_repeats, pass.guessed);
-	next_kernel(2);
+	simt_next_kernel(&arrived);
 	cua__combine_count(kind, &pass, block[b].number, room);
-	next_kernel(3);
+	simt_next_kernel(&arrived);
 	if (b == 0)
 		cua__combine_starts(one, &pass, &block[b].sh, &of_sample, room);
-	next_kernel(4);
+	simt_next_kernel(&arrived);
 	if (way == COMBINED && b == 0 && cua_port_thread() == 0)
 		CUA_WRITE(direct, 0);
-	next_kernel(5);
+	simt_next_kernel(&arrived);
 	for (i = b; i * TILE < pass.n && !CUA_READ(direct); i += blocks) {
 		cua__regions_scatter(kind, &pass, i, &block[b].sh, block[b].stage,
 				     block[b].region_of, block[b].number, block[b].offset);
 		cua_port_sync_block();
 	}
-	next_kernel(6);
+	simt_next_kernel(&arrived);
 	for (i = b; i < REGIONS; i += blocks) {
 		cua__combine_region(kind, &pass, i, &block[b].sh, &table);
 		cua_port_sync_block();
 	}
-	next_kernel(7);
+	simt_next_kernel(&arrived);
 	if (erases && b == 0)
 		erase_some();
 	else
 		cua__combine_update(one, &pass, block[b].list);
-	next_kernel(8);
+	simt_next_kernel(&arrived);
 	if (simt_lane() == 0)
 		check_map();
 }

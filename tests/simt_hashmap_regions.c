@@ -177,20 +177,6 @@ static void setup(void)
 	spilled = arrived = 0;
 }
 
-/* The order between two kernels. */
-static void next_kernel(uint64_t number)
-{
-	cua_port_sync_block();
-	if (cua_port_thread() == 0) {
-		cua_port_fetch_add_u64(&arrived, 1, CUA_ACQ_REL, CUA_SCOPE_DEVICE,
-				       CUA_SPACE_GLOBAL);
-		while (cua_port_load_b64(&arrived, CUA_ACQUIRE, CUA_SCOPE_DEVICE,
-					 CUA_SPACE_GLOBAL) < number * simt_blocks())
-			cua_port_pause(32);
-	}
-	cua_port_sync_block();
-}
-
 static void check_map(void)
 {
 	const struct cua_hashmap_view *view = &first.view;
@@ -252,13 +238,13 @@ static void body(void)
 				     block[b].region_of, block[b].number, block[b].offset);
 		cua_port_sync_block();
 	}
-	next_kernel(1);
+	simt_next_kernel(&arrived);
 	for (i = b; way == TWO_SCATTERS && i < REGIONS * second.from_tiles; i += blocks) {
 		cua__regions_scatter(rescatter, &second, i, &block[b].sh, block[b].stage,
 				     block[b].region_of, block[b].number, block[b].offset);
 		cua_port_sync_block();
 	}
-	next_kernel(2);
+	simt_next_kernel(&arrived);
 	for (i = b; way != INSERT && i < BUILD_REGIONS; i += blocks) {
 		const struct cua__regions_room room = {block[b].table, block[b].number,
 						       block[b].overflow, block[b].list, list_room};
@@ -270,9 +256,9 @@ static void body(void)
 		cua__regions_insert_tile(rescatter, &inserts, i, block[b].list);
 		cua_port_sync_block();
 	}
-	next_kernel(3);
+	simt_next_kernel(&arrived);
 	cua__regions_insert_spilled(one, way == INSERT ? &inserts : &second);
-	next_kernel(4);
+	simt_next_kernel(&arrived);
 	if (simt_lane() == 0)
 		check_map();
 }

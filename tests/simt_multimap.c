@@ -367,8 +367,8 @@ enum { BULK = 150, BULK_KEYS = 70 };
 static uint32_t bulk_keys[BULK], bulk_values[BULK], bulk_asked[BULK_KEYS], bulk_out[BULK],
 	bulk_all[2][BULK];
 static uint8_t bulk_results[BULK];
-static uint64_t bulk_offsets[BULK_KEYS + 1], bulk_total, bulk_n, bulk_sums[8], bulk_max;
-static uint32_t bulk_arrived;
+static uint64_t bulk_offsets[BULK_KEYS + 1], bulk_total, bulk_n, bulk_sums[8], bulk_max,
+	bulk_arrived;
 
 static void bulk_setup(void)
 {
@@ -381,23 +381,6 @@ static void bulk_setup(void)
 	for (uint32_t i = 0; i < BULK_KEYS; i++)
 		bulk_asked[i] = BULK_KEYS - i;
 	bulk_total = bulk_n = bulk_arrived = 0;
-}
-
-/* Stands for the end of a kernel: all blocks arrive, and every block then sees all writes. */
-static void bulk_next(void)
-{
-	uint32_t *arrived = &bulk_arrived, wanted = 0;
-
-	cua_port_sync_block();
-	if (cua_port_thread() == 0) {
-		wanted = cua_port_fetch_add_u32(arrived, 1, CUA_ACQ_REL, CUA_SCOPE_DEVICE,
-						CUA_SPACE_GLOBAL);
-		wanted -= wanted % simt_blocks();
-		while (cua_port_load_b32(arrived, CUA_ACQUIRE, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL) <
-		       wanted + simt_blocks())
-			cua_port_pause(1);
-	}
-	cua_port_sync_block();
 }
 
 static void bulk_body(void)
@@ -418,25 +401,25 @@ static void bulk_body(void)
 	uint64_t *warps = simt_shared(64);
 
 	cua__multimap_insert_kernel(&mm, &inserts, 4);
-	bulk_next();
+	simt_next_kernel(&bulk_arrived);
 	cua__multimap_sums_kernel(&mm, &retrieves, 4, warps);
-	bulk_next();
+	simt_next_kernel(&bulk_arrived);
 	if (simt_block() == 0)
 		cua__multimap_scan_kernel(&retrieves, simt_blocks(), warps);
-	bulk_next();
+	simt_next_kernel(&bulk_arrived);
 	cua__multimap_values_kernel(&mm, &retrieves, 4, warps);
 	cua__multimap_all_kernel(&mm, &all, 4);
-	bulk_next();
+	simt_next_kernel(&bulk_arrived);
 	/* every second key is erased and inserted again */
 	for (uint32_t key = simt_lane() * 2; key < BULK_KEYS;
 	     key += 2 * simt_blocks() * simt_block_lanes())
 		mm_add(&mm_erased, narrow_erase(&mm, key));
-	bulk_next();
+	simt_next_kernel(&bulk_arrived);
 	cua__multimap_reclaim_kernel(&mm);
-	bulk_next();
+	simt_next_kernel(&bulk_arrived);
 	if (simt_lane() == 0)
 		cua__multimap_reclaimed(&mm);
-	bulk_next();
+	simt_next_kernel(&bulk_arrived);
 	for (uint32_t i = simt_lane(); i < BULK; i += simt_blocks() * simt_block_lanes())
 		if (bulk_keys[i] % 2 == 0 &&
 		    narrow_insert(&mm, bulk_keys[i], bulk_values[i]) != CUA_MULTIMAP_INSERTED)

@@ -85,6 +85,12 @@ void expect_caught(struct simt_case c, unsigned blocks, unsigned block_lanes,
 /* The lanes of the caller's warp. */
 uint32_t whole_warp(void);
 
+/*
+ * Stands for the end of a kernel: all blocks arrive, and every block then sees all writes. Called by
+ * all lanes. *arrived is 0 at first.
+ */
+void simt_next_kernel(uint64_t *arrived);
+
 /* ---- a counter that each lane must increment once ---- */
 
 extern struct cua_spinlock counter_lock;
