@@ -436,34 +436,49 @@ static __global__ void __launch_bounds__(WARPS * 32, BLOCKS)
 		cua__filter_direct(kind, &f, &shared, stage, NULL);
 }
 
-template <uint32_t CANDIDATE_LOADS, uint32_t WARPS, int BLOCKS, uint32_t STAGES>
-static void candidate_row(struct cua__filter_control *control, uint64_t *words)
+static struct cua__filter candidate_filter(struct cua__filter_control *control, bool ordered)
 {
-	constexpr uint32_t TILE = WARPS * 32 * CANDIDATE_LOADS * 4;
-	constexpr uint32_t STAGE = TILE * 4 * STAGES;
-	void (*kernel)(struct cua__filter) = candidate<CANDIDATE_LOADS, WARPS, BLOCKS, STAGES>;
 	struct cua__filter f = {};
-	size_t tiles = (n + TILE - 1) / TILE;
-	int fits = 0;
-	char way[TABLE_NAME + 1];
 
 	f.key = CUA__FILTER_INTEGER;
 	f.size = 4;
 	f.n = n;
 	f.x = x;
 	f.range = limit - 1;
-	f.ordered = STAGES > 1;
+	f.ordered = ordered;
 	f.capacity = n;
 	f.values = out;
 	f.count = count;
 	f.control = control;
-	f.tiles = words;
+	return f;
+}
+
+/* Blocks of a candidate that fit a multiprocessor, at most `most`. */
+static int candidate_fits(void (*kernel)(struct cua__filter), uint32_t threads, uint32_t shared,
+			  int most)
+{
+	int fits = 0;
+
 	need(!cudaFuncSetAttribute((const void *)kernel,
-				   cudaFuncAttributeMaxDynamicSharedMemorySize, (int)STAGE) &&
+				   cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared) &&
 		     !cudaOccupancyMaxActiveBlocksPerMultiprocessor(&fits, (const void *)kernel,
-								    WARPS * 32, STAGE),
+								    (int)threads, shared),
 	     "candidate");
-	fits = fits < BLOCKS ? fits : BLOCKS;
+	return fits < most ? fits : most;
+}
+
+template <uint32_t CANDIDATE_LOADS, uint32_t WARPS, int BLOCKS, uint32_t STAGES>
+static void candidate_row(struct cua__filter_control *control, uint64_t *words)
+{
+	constexpr uint32_t TILE = WARPS * 32 * CANDIDATE_LOADS * 4;
+	constexpr uint32_t STAGE = TILE * 4 * STAGES;
+	void (*kernel)(struct cua__filter) = candidate<CANDIDATE_LOADS, WARPS, BLOCKS, STAGES>;
+	struct cua__filter f = candidate_filter(control, STAGES > 1);
+	size_t tiles = (n + TILE - 1) / TILE;
+	const int fits = candidate_fits(kernel, WARPS * 32, STAGE, BLOCKS);
+	char way[TABLE_NAME + 1];
+
+	f.tiles = words;
 	snprintf(way, sizeof(way), "%s: %2u, %4u, %2d, %u", STAGES > 1 ? "ordered" : "any order",
 		 CANDIDATE_LOADS, WARPS * 32, fits, STAGES);
 	row(TABLE_OURS, way, STAGES > 1 ? KEPT_IN_ORDER : KEPT, [=] {
@@ -535,35 +550,19 @@ static void partition_row(struct cua__filter_control *control, uint64_t *words, 
 	constexpr uint32_t TILE = WARPS * 32 * CANDIDATE_LOADS * 4;
 	constexpr uint32_t COUNT_TILE = WARPS * 32 * CUA__FILTER_COUNT_LOADS * 4;
 	constexpr bool ORDERED = COUNT_BLOCKS != 0;
+	constexpr int COUNTERS = ORDERED ? COUNT_BLOCKS : 1;
 	void (*kernel)(struct cua__filter) = partition_candidate<CANDIDATE_LOADS, WARPS, BLOCKS>;
-	void (*count_kernel)(struct cua__filter) = count_candidate < WARPS,
-				    ORDERED ? COUNT_BLOCKS : 1 > ;
+	void (*count_kernel)(struct cua__filter) = count_candidate<WARPS, COUNTERS>;
 	const size_t counted = (n + COUNT_TILE - 1) / COUNT_TILE;
-	struct cua__filter f = {};
-	int fits = 0;
+	struct cua__filter f = candidate_filter(control, ORDERED);
+	const int fits = candidate_fits(kernel, WARPS * 32, TILE * 4, BLOCKS);
 	char way[TABLE_NAME + 1];
 
-	f.key = CUA__FILTER_INTEGER;
-	f.size = 4;
-	f.n = n;
-	f.x = x;
-	f.range = limit - 1;
-	f.ordered = ORDERED;
 	f.partition = 1;
-	f.capacity = n;
-	f.values = out;
-	f.count = count;
-	f.control = control;
 	f.range_shift = shift;
 	f.total_kept = words;
 	f.range_kept = words + 1;
 	f.tile_kept = (uint32_t *)(words + 1 + cua__filter_ranges(&f, counted));
-	need(!cudaFuncSetAttribute((const void *)kernel,
-				   cudaFuncAttributeMaxDynamicSharedMemorySize, TILE * 4) &&
-		     !cudaOccupancyMaxActiveBlocksPerMultiprocessor(&fits, (const void *)kernel,
-								    WARPS * 32, TILE * 4),
-	     "candidate");
-	fits = fits < BLOCKS ? fits : BLOCKS;
 	if (ORDERED)
 		snprintf(way, sizeof(way), "ordered: %2u, %4u, %2d; %2d, %u", CANDIDATE_LOADS,
 			 WARPS * 32, fits, COUNT_BLOCKS, shift);
