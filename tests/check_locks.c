@@ -1,10 +1,32 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The locks between host threads: a single thread in every call, then several threads over plain
- * data.
+ * data. The pauses of sections.
  */
 #include <pthread.h>
 #include <sched.h>
+
+#include <cuatomic/port.h>
+
+/* The waits of sections: the pauses are counted, and a test chooses the lanes that are active. */
+static _Thread_local unsigned pauses;
+static _Thread_local uint32_t active = 1;
+
+static inline void counted_pause(uint32_t ns)
+{
+	pauses++;
+	cua_port_pause(ns);
+}
+
+static inline uint32_t chosen_active_mask(void)
+{
+	return active;
+}
+#define cua_port_pause counted_pause
+#define cua_port_active_mask chosen_active_mask
+#include <cuatomic/detail/section.h>
+#undef cua_port_pause
+#undef cua_port_active_mask
 
 #include "common.h"
 #include "section_exits.h"
@@ -621,6 +643,52 @@ START_TEST(in_time)
 }
 END_TEST
 
+/* ---- the pauses of sections ---- */
+
+static unsigned pauses_of(struct cua__section_turn *t, unsigned polls, uint32_t alone)
+{
+	pauses = 0;
+	for (unsigned i = 0; i < polls; i++)
+		cua__section_turn_wait(t, alone);
+	return pauses;
+}
+
+/* A group does not pause while its lanes run the block, and pauses at every 4th poll otherwise. */
+START_TEST(group_pauses)
+{
+	struct cua__section_turn t = cua__section_turn_begin();
+
+	for (unsigned left = 32; left > 1; left--) {
+		active = 0xffffffffu >> (32 - left);
+		ck_assert_uint_eq(pauses_of(&t, 4, 16), left == 32);
+	}
+	active = 3;
+	t = cua__section_turn_begin();
+	ck_assert_uint_eq(pauses_of(&t, 4, 16), 0);
+	ck_assert_uint_eq(pauses_of(&t, 400, 16), 100);
+	active = 1;
+	ck_assert_uint_eq(pauses_of(&t, 4, 16), 0);
+	ck_assert_uint_eq(pauses_of(&t, 400, 16), 25);
+	t = cua__section_turn_begin();
+	ck_assert_uint_eq(pauses_of(&t, 404, 4), 100);
+}
+END_TEST
+
+/* Lanes that leave a group and return cannot keep a lane from its pauses. */
+START_TEST(pauses_last)
+{
+	struct cua__section_turn t = cua__section_turn_begin();
+	unsigned all = 0;
+
+	for (unsigned i = 0; i < 1000; i++) {
+		active = i % 2 ? 7 : 0xfffffffbu >> i % 29 | 3;
+		all += pauses_of(&t, 4, 16);
+	}
+	active = 1;
+	ck_assert_uint_ge(all, 1000 - 32);
+}
+END_TEST
+
 static Suite *make_suite(void)
 {
 	Suite *suite = suite_create("locks");
@@ -636,6 +704,8 @@ static Suite *make_suite(void)
 	tcase_add_test(calls, bounds);
 	tcase_add_loop_test(calls, fairness, 0, 3);
 	tcase_add_loop_test(calls, in_time, 0, N_KINDS);
+	tcase_add_test(calls, group_pauses);
+	tcase_add_test(calls, pauses_last);
 	suite_add_tcase(suite, calls);
 	return suite;
 }

@@ -224,7 +224,7 @@ struct cua__mcslock_section {
 	struct cua_mcslock *l;
 	struct cua_mcslock_node *node;
 	enum cua_scope scope;
-	uint32_t polls;
+	struct cua__section_turn turn;
 	int first; /* the queue was empty */
 	CUA__SECTION_MEMBERS(mcslock)
 };
@@ -240,7 +240,7 @@ CUA_FORCE struct cua__mcslock_section cua__mcslock_section_begin(struct cua_mcsl
 	s.scope = scope;
 	s.state = 0;
 	CUA__LOCK_SECTION(mcslock, &s);
-	s.polls = 0;
+	s.turn = cua__section_turn_begin();
 	s.first = cua__mcslock_join(l, node, scope);
 	return s;
 }
@@ -258,7 +258,7 @@ CUA_FORCE void cua__mcslock_section_step(struct cua__mcslock_section *s)
 		s->state = 2;
 	} else {
 		CUA__LOCK_WAITING(mcslock, s->l, s->wait);
-		cua__wait_turn(&s->polls);
+		cua__section_turn_wait(&s->turn, 4);
 	}
 }
 

@@ -334,7 +334,7 @@ CUA__SECTION_DECLARE(rwlock_read);
 struct cua__rwlock_read_section {
 	struct cua_rwlock *l;
 	enum cua_scope scope;
-	uint32_t polls;
+	struct cua__section_turn turn;
 	uint32_t mark;
 	CUA__SECTION_MEMBERS(rwlock_read)
 };
@@ -348,7 +348,7 @@ CUA_FORCE struct cua__rwlock_read_section cua__rwlock_read_section_begin(struct 
 	s.scope = scope;
 	s.state = 0;
 	CUA__LOCK_SECTION(rwlock_read, &s);
-	s.polls = 0;
+	s.turn = cua__section_turn_begin();
 	s.mark = cua__rwlock_read_join(l, scope);
 	return s;
 }
@@ -367,7 +367,7 @@ CUA_FORCE void cua__rwlock_read_section_step(struct cua__rwlock_read_section *s)
 		s->state = 2;
 	} else {
 		CUA__LOCK_WAITING(rwlock_read, s->l, s->wait);
-		cua__wait_turn(&s->polls);
+		cua__section_turn_wait(&s->turn, 16);
 	}
 }
 
@@ -382,7 +382,7 @@ CUA__SECTION_DECLARE(rwlock_write);
 struct cua__rwlock_write_section {
 	struct cua_rwlock *l;
 	enum cua_scope scope;
-	uint32_t polls;
+	struct cua__section_turn turn;
 	uint32_t awaited; /* the awaited value of writers_out, then of readers_out */
 	int marked;
 	CUA__SECTION_MEMBERS(rwlock_write)
@@ -397,7 +397,7 @@ CUA_FORCE struct cua__rwlock_write_section cua__rwlock_write_section_begin(struc
 	s.scope = scope;
 	s.state = 0;
 	CUA__LOCK_SECTION(rwlock_write, &s);
-	s.polls = 0;
+	s.turn = cua__section_turn_begin();
 	s.awaited = cua_port_fetch_add_u32(&l->writers_in, 1, CUA_RELAXED, CUA__RWLOCK_AT);
 	s.marked = 0;
 	return s;
@@ -428,7 +428,7 @@ CUA_FORCE void cua__rwlock_write_section_step(struct cua__rwlock_write_section *
 		s->state = 2;
 	} else {
 		CUA__LOCK_WAITING(rwlock_write, s->l, s->wait);
-		cua__wait_turn(&s->polls);
+		cua__section_turn_wait(&s->turn, 16);
 	}
 }
 

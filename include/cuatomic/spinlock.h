@@ -181,6 +181,7 @@ struct cua__spinlock_section {
 	struct cua_backoff backoff;
 	uint32_t limit;
 	uint32_t polls;
+	struct cua__section_turn turn;
 	int lost;
 	CUA__SECTION_MEMBERS(spinlock)
 };
@@ -195,8 +196,10 @@ CUA_FORCE struct cua__spinlock_section cua__spinlock_section_begin(struct cua_sp
 	s.state = 0;
 	CUA__LOCK_SECTION(spinlock, &s);
 	cua_backoff_init(&s.backoff);
-	s.limit = cua__spinlock_backoff_limit();
+	/* in a block, polls delay the holder little */
+	s.limit = scope == CUA_SCOPE_BLOCK ? 32 : cua__spinlock_backoff_limit();
 	s.polls = 0;
+	s.turn = cua__section_turn_begin();
 	s.lost = 0;
 	return s;
 }
@@ -229,7 +232,9 @@ CUA_FORCE void cua__spinlock_section_step(struct cua__spinlock_section *s)
 		s->state = 2;
 	} else {
 		CUA__LOCK_WAITING(spinlock, s->l, s->wait);
-		cua__backoff_wait_upto(&s->backoff, s->limit);
+		/* a lane of the group has just unlocked, so the lock is probably free */
+		if (!cua__section_turn_advanced(&s->turn))
+			cua__backoff_wait_upto(&s->backoff, s->limit);
 	}
 }
 

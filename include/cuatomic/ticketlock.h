@@ -170,7 +170,7 @@ struct cua__ticketlock_section {
 	struct cua_ticketlock *l;
 	enum cua_scope scope;
 	uint32_t ticket;
-	uint32_t polls;
+	struct cua__section_turn turn;
 	CUA__SECTION_MEMBERS(ticketlock)
 };
 
@@ -183,7 +183,7 @@ CUA_FORCE struct cua__ticketlock_section cua__ticketlock_section_begin(struct cu
 	s.scope = scope;
 	s.state = 0;
 	CUA__LOCK_SECTION(ticketlock, &s);
-	s.polls = 0;
+	s.turn = cua__section_turn_begin();
 	s.ticket = cua_port_fetch_add_u32(&l->next, 1, CUA_RELAXED, scope, CUA_SPACE_GENERIC);
 	return s;
 }
@@ -205,7 +205,7 @@ CUA_FORCE void cua__ticketlock_section_step(struct cua__ticketlock_section *s)
 		s->state = 2;
 	} else {
 		CUA__LOCK_WAITING(ticketlock, s->l, s->wait);
-		cua__wait_turn(&s->polls);
+		cua__section_turn_wait(&s->turn, 16);
 	}
 }
 

@@ -62,6 +62,49 @@ struct cua__lock_wait {
 #define CUA__LOCK_INIT(kind, l) ((void)0)
 #endif
 
+/*
+ * The wait of a section for its turn. Lanes of a warp that enter a section together are a group:
+ * they share the loop. `lanes` are the lanes of the group that have not run the block.
+ *
+ * A pause has two effects on a diverged warp, both measured on an H200. The GPU switches to other
+ * lanes of the warp only when the running lanes pause, so a turn costs as many polls as there are
+ * from pause to pause. And a pause releases the lanes that have run the block and wait at the end
+ * of the loop. The warp has then diverged, and all later turns of the group cost as much. So every
+ * 4th poll pauses, unless lanes of the group have run the block since the last such poll. `lanes`
+ * only shrinks, so a lane omits at most 32 pauses. A lane alone pauses at every `alone`-th poll, a
+ * multiple of 4.
+ */
+struct cua__section_turn {
+	uint32_t lanes, polls;
+};
+
+CUA_FORCE struct cua__section_turn cua__section_turn_begin(void)
+{
+	struct cua__section_turn t = {0xffffffffu, 0};
+
+	return t;
+}
+
+/* Returns 1 if lanes have left the group since the last call. */
+CUA_FORCE int cua__section_turn_advanced(struct cua__section_turn *t)
+{
+	uint32_t lanes = t->lanes & cua_port_active_mask();
+	int advanced = lanes != t->lanes;
+
+	t->lanes = lanes;
+	return advanced;
+}
+
+/* Ends a poll that found that the lane does not have its turn. */
+CUA_FORCE void cua__section_turn_wait(struct cua__section_turn *t, uint32_t alone)
+{
+	if (++t->polls % 4 == 0 && !cua__section_turn_advanced(t) &&
+	    (t->lanes & (t->lanes - 1) || t->polls % alone == 0))
+		cua_port_pause(32);
+	else
+		cua_port_pause_lane(t->polls < 64 ? 32 : 64);
+}
+
 /* Declares a section before its struct. */
 #define CUA__SECTION_DECLARE(kind)                                                                 \
 	struct cua__##kind##_section;                                                              \
