@@ -517,6 +517,57 @@ START_TEST(updated_many)
 }
 END_TEST
 
+/* More pairs than a GPU combines at once. */
+START_TEST(updated_in_parts)
+{
+	enum { D = 1000 };
+	const int many = TEST_BACKEND == CUA_BACKEND_CUDA && !test_quick();
+	const size_t n = many ? ((size_t)1 << 27) + 1200007 : 100003;
+	uint64_t seed = test_seed("updated_in_parts");
+	const uint32_t first = (uint32_t)test_random(&seed),
+		       step = (uint32_t)test_random(&seed) | 1;
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	struct cua_hashmap *map;
+	uint32_t *keys = test_malloc(n * sizeof(*keys)), *values = test_malloc(n * sizeof(*values));
+	uint32_t expected[D] = {0}, distinct[D], got[D], *k, *v;
+	uint8_t found[D];
+	void *f;
+
+	ck_assert_cua(cua_hashmap_create(ctx, NULL, CUA_U32, CUA_U32, D, &map));
+	for (size_t i = 0; i < D; i++)
+		distinct[i] = first + (uint32_t)i * step;
+	for (size_t i = 0; i < n; i++) {
+		const uint64_t r = (i ^ seed) * 0x9e3779b97f4a7c15;
+
+		keys[i] = distinct[(r >> 32) % D];
+		values[i] = (uint32_t)r;
+		expected[(r >> 32) % D] += (uint32_t)r;
+	}
+	k = test_upload(ctx, keys, n * sizeof(*keys));
+	v = test_upload(ctx, values, n * sizeof(*values));
+	ck_assert_cua(cua_hashmap_update_n(map, CUA_UPDATE_ADD, n, k, v, NULL));
+	ck_assert_cua(cua_hashmap_status(map));
+	test_free(ctx, k);
+	test_free(ctx, v);
+	k = test_upload(ctx, distinct, sizeof(distinct));
+	v = test_alloc(ctx, sizeof(got));
+	f = test_alloc(ctx, sizeof(found));
+	ck_assert_cua(cua_hashmap_find_n(map, D, k, v, f));
+	test_download(ctx, got, v, sizeof(got));
+	test_download(ctx, found, f, sizeof(found));
+	for (size_t i = 0; i < D; i++)
+		EXPECT(found[i] && got[i] == expected[i], "key %zu has %u, not %u", i, got[i],
+		       expected[i]);
+	test_free(ctx, k);
+	test_free(ctx, v);
+	test_free(ctx, f);
+	free(keys);
+	free(values);
+	ck_assert_cua(cua_hashmap_destroy(map));
+	cua_context_destroy(ctx);
+}
+END_TEST
+
 /* The map has room for few of the keys. No operand is lost: it is in the map or was rejected. */
 START_TEST(updated_many_in_a_full_map)
 {
@@ -688,6 +739,7 @@ static Suite *make_suite(void)
 	tcase_add_test(tcase, values_given_back);
 	tcase_add_test(tcase, updated);
 	tcase_add_test(tcase, updated_many);
+	tcase_add_test(tcase, updated_in_parts);
 	tcase_add_test(tcase, updated_many_in_a_full_map);
 	tcase_add_test(tcase, special_pairs);
 	suite_add_tcase(suite, tcase);
