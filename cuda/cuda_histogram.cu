@@ -116,41 +116,41 @@ count_function count_of(enum cua__histogram_layout layout)
 	if constexpr (RULE != CUA__RULE_VALUE)
 		if (layout == CUA__COUNT_WORDS)
 			return count_kernel<TYPE, RULE, CUA__COUNT_WORDS>;
-	if constexpr (PACKED && (WIDE || WORD))
+	if constexpr (PACKED && (WIDE || WORD)) {
 		if (layout == CUA__COUNT_HALVES)
 			return count_kernel<TYPE, RULE, CUA__COUNT_HALVES>;
-	if constexpr (PACKED && WORD) {
+		if (layout == CUA__COUNT_CACHE)
+			return count_kernel<TYPE, RULE, CUA__COUNT_CACHE>;
+	}
+	if constexpr (PACKED && WORD)
 		if (layout == CUA__COUNT_BYTES)
 			return count_kernel<TYPE, RULE, CUA__COUNT_BYTES>;
-		if (layout == CUA__COUNT_GLOBAL)
-			return count_kernel<TYPE, RULE, CUA__COUNT_GLOBAL>;
-	}
 	return NULL;
 }
 
-template <enum cua_type TYPE> count_function count_of(const struct cua__histogram_plan *p)
+template <enum cua_type TYPE> count_function even_of(enum cua__histogram_layout layout)
 {
 	constexpr enum cua__histogram_rule RULE =
 		TYPE == CUA_I64 || TYPE == CUA_U64 ? CUA__RULE_EVEN : CUA__RULE_EVEN_FAST;
 
-	return count_of<TYPE, RULE>(p->layout);
+	return count_of<TYPE, RULE>(layout);
 }
 
-count_function count_of(enum cua_type type, const struct cua__histogram_plan *p)
+count_function count_of(enum cua_type type, enum cua__histogram_layout layout)
 {
 	switch (type) {
-	case CUA_I8: return count_of<CUA_I8, CUA__RULE_VALUE>(p->layout);
-	case CUA_U8: return count_of<CUA_U8, CUA__RULE_VALUE>(p->layout);
-	case CUA_I16: return count_of<CUA_I16>(p);
-	case CUA_U16: return count_of<CUA_U16>(p);
+	case CUA_I8: return count_of<CUA_I8, CUA__RULE_VALUE>(layout);
+	case CUA_U8: return count_of<CUA_U8, CUA__RULE_VALUE>(layout);
+	case CUA_I16: return even_of<CUA_I16>(layout);
+	case CUA_U16: return even_of<CUA_U16>(layout);
 	case CUA_I32:
-	case CUA_U32: return count_of<CUA_U32>(p);
-	case CUA_I64: return count_of<CUA_I64>(p);
-	case CUA_U64: return count_of<CUA_U64>(p);
-	case CUA_F16: return count_of<CUA_F16>(p);
-	case CUA_BF16: return count_of<CUA_BF16>(p);
-	case CUA_F32: return count_of<CUA_F32>(p);
-	default: return count_of<CUA_F64>(p);
+	case CUA_U32: return even_of<CUA_U32>(layout);
+	case CUA_I64: return even_of<CUA_I64>(layout);
+	case CUA_U64: return even_of<CUA_U64>(layout);
+	case CUA_F16: return even_of<CUA_F16>(layout);
+	case CUA_BF16: return even_of<CUA_BF16>(layout);
+	case CUA_F32: return even_of<CUA_F32>(layout);
+	default: return even_of<CUA_F64>(layout);
 	}
 }
 
@@ -282,14 +282,25 @@ enum cua_status run_edges(struct cua_context *ctx, const struct cua__histogram_p
 	return cua__launch_early(ctx, kernel, job.blocks, p->block, p->shared, job, near);
 }
 
-enum cua_status run_count(struct cua_context *ctx, const struct cua__histogram_plan *p)
+enum cua_status run_layout(struct cua_context *ctx, const struct cua__histogram_plan *p,
+			   enum cua__histogram_layout layout, size_t shared)
 {
-	const count_function kernel = count_of(p->job.h.type, p);
-	enum cua_status status = allow_shared(ctx, (const void *)kernel, p->shared);
+	const count_function kernel = count_of(p->job.h.type, layout);
+	enum cua_status status = allow_shared(ctx, (const void *)kernel, shared);
 
 	if (status)
 		return status;
-	return cua__launch_early(ctx, kernel, p->job.blocks, p->block, p->shared, p->job);
+	return cua__launch_early(ctx, kernel, p->job.blocks, p->block, shared, p->job);
+}
+
+enum cua_status run_count(struct cua_context *ctx, const struct cua__histogram_plan *p)
+{
+	enum cua_status status = CUA_OK;
+
+	if (p->sampled)
+		status = run_layout(ctx, p, CUA__COUNT_CACHE,
+				    (size_t)cua__histogram_cache_words(&p->job) * 4);
+	return status ? status : run_layout(ctx, p, p->layout, p->shared);
 }
 
 } // namespace
@@ -303,8 +314,7 @@ static void cuda_plan(struct cua_context *ctx, struct cua__histogram *h)
 	h->edges_on_host = 0;
 	if (h->n != SIZE_MAX) {
 		if (cua__histogram_plan(h, (uint32_t)ctx->processors, ctx->shared_bytes, &p)) {
-			if (!p.sums)
-				h->scratch_bytes = (size_t)p.job.private_words * p.job.blocks * 4;
+			h->scratch_bytes = cua__histogram_scratch(&p);
 			h->edges_on_host =
 				p.rule == CUA__RULE_EDGES &&
 				((size_t)h->bins + 1) * cua__histogram_key_bytes(h->type) <=
@@ -313,11 +323,11 @@ static void cuda_plan(struct cua_context *ctx, struct cua__histogram *h)
 		return;
 	}
 	/* A private histogram has as many words as counters, at most the size of shared memory;
-	 * or a word for each value of a byte. */
+	 * or a word for each value of a byte. One more word follows them. */
 	h->scratch_bytes = counters < ctx->shared_bytes / 4 ? counters * 4 : ctx->shared_bytes;
 	if (h->scratch_bytes < CUA__HISTOGRAM_BYTES * 4)
 		h->scratch_bytes = CUA__HISTOGRAM_BYTES * 4;
-	h->scratch_bytes *= (size_t)ctx->processors;
+	h->scratch_bytes = h->scratch_bytes * (size_t)ctx->processors + 4;
 }
 
 static enum cua_status cuda_run(struct cua_context *ctx, const struct cua__histogram *h)
@@ -332,6 +342,8 @@ static enum cua_status cuda_run(struct cua_context *ctx, const struct cua__histo
 	if (!has_plan)
 		return run_any(ctx, &p);
 	job->privates = (uint32_t *)h->scratch;
+	if (p.sampled)
+		job->cached = job->privates + (size_t)job->private_words * job->blocks;
 	job->finish = (struct cua_finish *)(void *)((char *)ctx->control + CUA__HISTOGRAM_CONTROL);
 	if (p.sums)
 		job->sums =
@@ -341,7 +353,7 @@ static enum cua_status cuda_run(struct cua_context *ctx, const struct cua__histo
 		status = clear_counts(ctx, &job->h);
 	if (!status)
 		status = p.rule == CUA__RULE_EDGES ? run_edges(ctx, &p) : run_count(ctx, &p);
-	if (status || job->finish_here || p.layout == CUA__COUNT_GLOBAL)
+	if (status || job->finish_here || p.layout == CUA__COUNT_CACHE)
 		return status;
 	return cua__launch_early(ctx,
 				 p.layout == CUA__COUNT_HALVES  ? merge_kernel<CUA__COUNT_HALVES>

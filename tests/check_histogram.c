@@ -613,6 +613,89 @@ START_TEST(test_many_bins)
 }
 END_TEST
 
+/*
+ * More bins than shared memory holds, for elements that repeat and elements that do not. The second
+ * call adds to the counts of the first call.
+ */
+START_TEST(test_repeats)
+{
+	enum { UNIFORM, ONE, RUNS, MOVING, HALF, KINDS };
+	static const enum cua_type types[] = {CUA_U32, CUA_I32, CUA_F32, CUA_F64, CUA_U64};
+	static const size_t bins[] = {300000, 1500000};
+#if TEST_CUDA
+	/* enough for a kernel with several ranges */
+	const size_t n = test_quick() ? 500003 : 2500003, most = 1500000;
+#else
+	const size_t n = 100003, most = 1500000;
+#endif
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	struct cua_histogram_options more = options_of(CUA_HISTOGRAM_AUTO, 1);
+	uint64_t seed = test_seed("test_repeats");
+	uint64_t *host = test_malloc(n * 8);
+	uint64_t *expected = test_malloc(most * 8), *got = test_malloc(most * 8);
+	uint64_t *device = test_alloc(ctx, most * 8);
+
+	for (size_t c = 0; c < COUNT(types) * KINDS; c++) {
+		const enum cua_type type = types[c / KINDS];
+		const size_t size = cua_type_size(type);
+		char *x;
+
+		for (size_t i = 0; i < n; i++) {
+			uint64_t r = test_random(&seed) >> 20, v = r % most;
+			float f;
+			double d;
+
+			switch (c % KINDS) {
+			case ONE: v = 77777; break;
+			case RUNS: v = i / 777 * 7919 % most; break;
+			case MOVING:
+				v = (i / 300000 * 99991 + r % (r % 2 ? 20 : 3000)) % most;
+				break;
+			case HALF: v = r % 2 ? v : 77777; break;
+			default: break;
+			}
+			f = (float)v;
+			d = (double)v;
+			if (type == CUA_F32)
+				memcpy((char *)host + i * 4, &f, 4);
+			else if (type == CUA_F64)
+				memcpy(&host[i], &d, 8);
+			else if (size == 4)
+				((uint32_t *)(void *)host)[i] = (uint32_t)v;
+			else
+				host[i] = v;
+		}
+		x = test_upload(ctx, host, n * size);
+		for (size_t b = 0; b < COUNT(bins); b++) {
+			union limit lower = {.i = 5}, upper = {.i = (int64_t)most};
+
+			if (model_is_float(type)) {
+				lower.f = 5;
+				upper.f = (double)most;
+			}
+			model_even(type, n - 1, (char *)host + size, bins[b], lower, upper,
+				   expected);
+			ck_assert_cua(cua_histogram_even(ctx, NULL, type, n - 1, x + size, bins[b],
+							 &lower, &upper, device));
+			test_download(ctx, got, device, bins[b] * 8);
+			check_counts(got, expected, bins[b], "repeats", (int)c);
+			ck_assert_cua(cua_histogram_even(ctx, &more, type, n - 1, x + size, bins[b],
+							 &lower, &upper, device));
+			test_download(ctx, got, device, bins[b] * 8);
+			for (size_t i = 0; i < bins[b]; i++)
+				expected[i] *= 2;
+			check_counts(got, expected, bins[b], "accumulated repeats", (int)c);
+		}
+		test_free(ctx, x);
+	}
+	test_free(ctx, device);
+	free(host);
+	free(expected);
+	free(got);
+	cua_context_destroy(ctx);
+}
+END_TEST
+
 /* The short forms. */
 START_TEST(test_typed)
 {
@@ -806,6 +889,7 @@ static Suite *make_suite(void)
 	tcase_add_test(tc, test_accumulate);
 	tcase_add_loop_test(tc, test_even, 0, (int)COUNT(model_types));
 	tcase_add_test(tc, test_many_bins);
+	tcase_add_test(tc, test_repeats);
 	tcase_add_test(tc, test_typed);
 	tcase_add_test(tc, test_workspace);
 	tcase_add_test(tc, test_big);

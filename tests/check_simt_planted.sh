@@ -545,6 +545,20 @@ planted 'a pack of two values whose second value gets all counts' histogram_coun
   's/own->lane ? n \* 32 - firsts : firsts/own->lane ? n * 32 : firsts/' histogram
 planted 'a pack of more than two values that is counted as two' histogram_counters \
   's/differs |= counter\[k\] != first \&\& counter\[k\] != last/differs |= 0/' histogram
+planted 'a slot of a cache that two counters claim' histogram_cache \
+  's/tag = tag ? tag : counter + 1;/tag = counter + 1;/' histogram
+planted 'a number of a cache that is lost when its slot is freed' histogram_cache \
+  's/cua__histogram_add(&j->h, 0, tag - 1, n)/(void)0/' histogram
+planted 'a cache that is freed while other lanes still add' histogram_cache \
+  's/cua_port_sync_block_or(own->misses > most)/own->period != 0/' histogram
+planted 'a cache in which lanes count before it is free' histogram_cache \
+  '/cua__histogram_cache_flush(j, own);/,/period/s/cua_port_sync_block()/(void)0/' histogram
+planted 'elements of a lane that are lost behind its first uncached element' histogram_cache \
+  's/others \&= others - 1;/others = 0;/' histogram
+planted 'ranges that are counted although a cache has counted them' histogram_kernel \
+  's/if (j->cached \&\& layout == CUA__COUNT_BYTES \&\& /if (0 \&\& /' histogram
+planted 'private histograms that are merged although a cache has counted' histogram_finish \
+  's/if (j->cached \&\& CUA_READ(\*j->cached))/if (0)/' histogram
 planted 'a weight without its carry' histogram_any \
   's/ + (old + (uint32_t)n < old);/;/' histogram
 planted 'partial results of segments that are published without release' reduce \

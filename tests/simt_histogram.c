@@ -7,6 +7,10 @@
 /* only some of the cases are small */
 #define CUA__HISTOGRAM_SMALL_BYTES 8010u
 #define CUA__HISTOGRAM_COLUMN_COUNTERS 20u
+#define CUA__HISTOGRAM_RANGE_READS 2u
+#define CUA__HISTOGRAM_SAMPLES 2u
+#define CUA__HISTOGRAM_CACHE_SHORT 1u
+#define CUA__HISTOGRAM_CACHE_LONG 2u
 
 #include <math.h>
 #include <stdio.h>
@@ -24,7 +28,7 @@ static uint64_t counts[MOST_BINS + 1], outside[CUA_HISTOGRAM_SIDES + 1];
 static uint64_t counts_before[MOST_BINS + 1], outside_before[CUA_HISTOGRAM_SIDES + 1];
 static uint64_t expected[MOST_BINS], expected_outside[CUA_HISTOGRAM_SIDES];
 static uint64_t start[MOST_BINS + CUA_HISTOGRAM_SIDES]; /* the counts before an accumulating call */
-static uint32_t rows[MOST_WORDS], sums[CUA__HISTOGRAM_SUMS];
+static uint32_t rows[MOST_WORDS], sums[CUA__HISTOGRAM_SUMS], cached;
 static uint64_t keys[MOST_BINS + 1];
 
 static uint64_t rng;
@@ -199,6 +203,7 @@ static void make(const struct setting *t, int closed)
 	plan.job.privates = rows;
 	plan.job.finish = &control;
 	plan.job.sums = plan.sums ? sums : NULL;
+	plan.job.cached = plan.sampled ? &cached : NULL;
 	memset(expected, 0, sizeof(expected));
 	memset(expected_outside, 0, sizeof(expected_outside));
 	for (uint32_t i = 0; i < t->bins + CUA_HISTOGRAM_SIDES; i++)
@@ -268,7 +273,7 @@ static const char *compare(void)
 	return memcmp(&control, &zero, sizeof(zero)) ? "the state is not zero again" : NULL;
 }
 
-/* Of a kernel that leaves private histograms to be merged. */
+/* Of a kernel that other kernels follow. */
 static const char *keep(void)
 {
 	memcpy(counts_before, counts, sizeof(counts));
@@ -276,10 +281,16 @@ static const char *keep(void)
 	return NULL;
 }
 
-static void merge_setup(void)
+static void next_setup(void)
 {
 	memcpy(counts, counts_before, sizeof(counts));
 	memcpy(outside, outside_before, sizeof(outside));
+}
+
+static size_t shared_of(enum cua__histogram_layout layout)
+{
+	return layout == CUA__COUNT_CACHE ? (size_t)cua__histogram_cache_words(&plan.job) * 4
+					  : plan.shared;
 }
 
 #define BODY(name, type, rule, layout)                                                             \
@@ -288,7 +299,7 @@ static void merge_setup(void)
 		struct cua__histogram_block block;                                                 \
                                                                                                    \
 		cua__histogram_begin(type, rule, layout, &plan.job, plan.job.h.edges,              \
-				     simt_shared(plan.shared), &block);                            \
+				     simt_shared(shared_of(layout)), &block);                      \
 		cua__histogram_run(type, rule, layout, &plan.job, &block);                         \
 	}
 BODY(values, CUA_U8, CUA__RULE_VALUE, CUA__COUNT_COLUMNS)
@@ -303,7 +314,10 @@ BODY(halves_i64, CUA_I64, CUA__RULE_EVEN, CUA__COUNT_HALVES)
 /* as on the GPU, whose kernels for U32 count I32 as well */
 BODY(bytes_i32, CUA_U32, CUA__RULE_EVEN_FAST, CUA__COUNT_BYTES)
 BODY(bytes_f32, CUA_F32, CUA__RULE_EVEN_FAST, CUA__COUNT_BYTES)
-BODY(global_u32, CUA_U32, CUA__RULE_EVEN_FAST, CUA__COUNT_GLOBAL)
+BODY(cache_u32, CUA_U32, CUA__RULE_EVEN_FAST, CUA__COUNT_CACHE)
+BODY(cache_f32, CUA_F32, CUA__RULE_EVEN_FAST, CUA__COUNT_CACHE)
+BODY(cache_f64, CUA_F64, CUA__RULE_EVEN_FAST, CUA__COUNT_CACHE)
+BODY(cache_i64, CUA_I64, CUA__RULE_EVEN, CUA__COUNT_CACHE)
 BODY(edges_f32, CUA_F32, CUA__RULE_EDGES, CUA__COUNT_WORDS)
 BODY(edges_i64, CUA_I64, CUA__RULE_EDGES, CUA__COUNT_COLUMNS)
 BODY(edges_few_f32, CUA_F32, CUA__RULE_EDGES, CUA__COUNT_COLUMNS)
@@ -327,13 +341,24 @@ static void try_setting(const struct setting *t, void (*body)(void), int closed)
 	int merges;
 
 	make(t, closed);
-	merges = !plan.job.finish_here && plan.layout != CUA__COUNT_GLOBAL;
+	merges = !plan.job.finish_here && plan.layout != CUA__COUNT_CACHE;
+	if (plan.sampled) {
+		c.name = "sample and cache";
+		c.body = t->type == CUA_F32 ? cache_f32 : cache_u32;
+		c.check = keep;
+		try_shape(c, plan.job.blocks, plan.block, 1);
+		/* the sample of a few values is too small */
+		ck_assert(t->data == FEW || cached == (t->data != ANY));
+		c.name = cached ? "nothing after a cache" : "histogram";
+		c.setup = next_setup;
+		c.body = body;
+	}
 	c.check = merges ? keep : compare;
 	try_shape(c, plan.job.blocks, plan.block, 1);
 	if (!merges)
 		return;
 	c.name = "merged rows";
-	c.setup = merge_setup;
+	c.setup = next_setup;
 	c.body = merge;
 	c.check = compare;
 	try_shape(c, cua__histogram_merges(&plan.job), 64, 1);
@@ -380,11 +405,16 @@ START_TEST(kernels)
 		 bytes_i32},
 		{{CUA_I32, E, 240, 5990, MOVING, 256, 1, CUA__COUNT_BYTES, 0, 0, EVENLY},
 		 bytes_i32},
-		{{CUA_U32, E, 1000, 3000, ANY, 56, 3, CUA__COUNT_GLOBAL, 0, 0, EVENLY}, global_u32},
-		{{CUA_U32, E, 1000, 3000, RUNS, 56, 3, CUA__COUNT_GLOBAL, 1, 1, EVENLY},
-		 global_u32},
-		{{CUA_U32, E, 1000, 3000, MOVING, 56, 3, CUA__COUNT_GLOBAL, 0, 0, EVENLY},
-		 global_u32},
+		/* few slots, then more */
+		{{CUA_U32, E, 1000, 3000, ANY, 56, 3, CUA__COUNT_CACHE, 0, 0, EVENLY}, cache_u32},
+		{{CUA_U32, E, 1000, 3000, RUNS, 56, 3, CUA__COUNT_CACHE, 1, 1, EVENLY}, cache_u32},
+		{{CUA_U32, E, 1000, 5990, MOVING, 120, 2, CUA__COUNT_CACHE, 0, 0, EVENLY},
+		 cache_u32},
+		{{CUA_U32, E, 1000, 3000, ONE, 56, 3, CUA__COUNT_CACHE, 0, 0, EVENLY}, cache_u32},
+		{{CUA_F64, E, 1000, 2000, ANY, 256, 2, CUA__COUNT_CACHE, 1, 0, EVENLY}, cache_f64},
+		{{CUA_I64, E, 300, 3000, MOVING, 256, 2, CUA__COUNT_CACHE, 0, 1, EVENLY},
+		 cache_i64},
+		{{CUA_F32, E, 999, 1000, FEW, 256, 5, CUA__COUNT_CACHE, 0, 0, EVENLY}, cache_f32},
 		{{CUA_F32, D, 100, 2500, ANY, 8192, 2, CUA__COUNT_WORDS, 0, 0, EVENLY}, edges_f32},
 		{{CUA_F32, D, 64, 1500, RUNS, 8192, 2, CUA__COUNT_WORDS, 1, 1, EVENLY}, edges_f32},
 		{{CUA_I64, D, 9, 1500, ANY, 8192, 3, CUA__COUNT_COLUMNS, 0, 0, EVENLY}, edges_i64},

@@ -3,22 +3,7 @@
 #ifndef CUATOMIC_KERNELS_HISTOGRAM_COUNTERS_H
 #define CUATOMIC_KERNELS_HISTOGRAM_COUNTERS_H
 
-#include "kernels/histogram_job.h"
-
-/* The counters that a lane's additions change: the block's words, and the hot set of its warp. */
-struct cua__histogram_own {
-	uint32_t *words; /* of the block */
-	uint32_t lane;
-	/* the range of counters that this block counts */
-	uint32_t first, counters;
-	/*
-	 * Of the warp: the hot set is counters 4 * hot to 4 * hot + 3, relative to `first`. hot_n
-	 * has this lane's number of elements of each, in fields of 8 bits. Older numbers are in
-	 * fields of 16 bits: counters 0 and 2 in hot_even, 1 and 3 in hot_odd.
-	 */
-	uint32_t hot, hot_n, hot_even, hot_odd;
-	uint32_t hot_tiles; /* tiles of the warp since the last flush */
-};
+#include "kernels/histogram_cache.h"
 
 #define CUA__HISTOGRAM_NONE 0xffffffffu   /* counter of another range */
 #define CUA__HISTOGRAM_NO_HOT 0xfffffffeu /* no hot set */
@@ -50,7 +35,7 @@ CUA_FORCE uint32_t cua__histogram_words(enum cua__histogram_layout layout, uint3
 {
 	switch (layout) {
 	case CUA__COUNT_COLUMNS: return counters * 32;
-	case CUA__COUNT_GLOBAL: return 0;
+	case CUA__COUNT_CACHE: return 0;
 	default:
 		return counters / cua__histogram_per_word(layout) +
 		       (counters % cua__histogram_per_word(layout) != 0);
@@ -115,14 +100,14 @@ CUA_FORCE uint32_t cua__histogram_tops(enum cua__histogram_layout layout)
 /* Adds to a counter of the range; `add` is at most the top bit of a field of BYTES, 128. */
 CUA_FORCE void cua__histogram_count_many(enum cua__histogram_layout layout,
 					 const struct cua__histogram_job *j,
-					 const struct cua__histogram_own *own, uint32_t counter,
+					 struct cua__histogram_own *own, uint32_t counter,
 					 uint32_t add)
 {
 	const uint32_t per_word = cua__histogram_per_word(layout);
 	uint32_t old, one;
 
-	if (layout == CUA__COUNT_GLOBAL) {
-		cua__histogram_add(&j->h, 0, counter, add);
+	if (layout == CUA__COUNT_CACHE) {
+		cua__histogram_cache_add(j, own, counter, add);
 		return;
 	}
 	one = add << counter % per_word * (32 / per_word);
@@ -181,7 +166,7 @@ CUA_FORCE void cua__histogram_count_packed(enum cua__histogram_layout layout,
 /* Adds 1 to a counter of the range. */
 CUA_FORCE void cua__histogram_count(enum cua__histogram_layout layout,
 				    const struct cua__histogram_job *j,
-				    const struct cua__histogram_own *own, uint32_t counter)
+				    struct cua__histogram_own *own, uint32_t counter)
 {
 	/* byte offset by bit operations: cheaper than an addition */
 	const uint32_t column = counter << 7 | own->lane << 2;
@@ -193,8 +178,8 @@ CUA_FORCE void cua__histogram_count(enum cua__histogram_layout layout,
 	else if (layout == CUA__COUNT_WORDS)
 		cua_port_add_u32(&own->words[counter], 1, CUA_RELAXED, CUA_SCOPE_BLOCK,
 				 CUA_SPACE_SHARED);
-	else if (layout == CUA__COUNT_GLOBAL)
-		cua__histogram_add(&j->h, 0, counter, 1);
+	else if (layout == CUA__COUNT_CACHE)
+		cua__histogram_cache_add(j, own, counter, 1);
 	else
 		cua__histogram_count_packed(layout, j, own, 1, &counter, &no);
 }
@@ -210,14 +195,13 @@ CUA_FORCE uint32_t cua__histogram_in_range(enum cua__histogram_layout layout,
 
 CUA_FORCE int cua__histogram_has_hot(enum cua__histogram_layout layout)
 {
-	return layout == CUA__COUNT_HALVES || layout == CUA__COUNT_BYTES ||
-	       layout == CUA__COUNT_GLOBAL;
+	return layout == CUA__COUNT_HALVES || layout == CUA__COUNT_BYTES;
 }
 
 /* Counts an element. May be called by any subset of lanes. */
 CUA_FORCE void cua__histogram_count_one(enum cua__histogram_layout layout,
 					const struct cua__histogram_job *j,
-					const struct cua__histogram_own *own, uint32_t counter)
+					struct cua__histogram_own *own, uint32_t counter)
 {
 	if (cua__histogram_has_hot(layout)) {
 		counter = cua__histogram_in_range(layout, own, counter);
@@ -246,7 +230,7 @@ CUA_FORCE void cua__histogram_hot_flush(const struct cua__histogram_job *j,
 	if (own->hot == CUA__HISTOGRAM_NO_HOT)
 		return;
 	cua__histogram_hot_widen(own);
-	if (own->hot_tiles < CUA__HISTOGRAM_HOT_SHORT) {
+	if (own->tiles < CUA__HISTOGRAM_HOT_SHORT) {
 		/* the sums over 32 lanes fit into the fields too */
 		all = own->hot_even | (uint64_t)own->hot_odd << 32;
 		for (step = 16; step; step /= 2)
@@ -263,17 +247,17 @@ CUA_FORCE void cua__histogram_hot_flush(const struct cua__histogram_job *j,
 	}
 	if (lane < 4 && all)
 		cua__histogram_add(&j->h, 0, own->first + own->hot * 4 + lane, all);
-	own->hot_even = own->hot_odd = own->hot_tiles = 0;
+	own->hot_even = own->hot_odd = own->tiles = 0;
 }
 
 /* Called after each tile by whole warps. Widens and flushes the fields before they overflow. */
 CUA_FORCE void cua__histogram_hot_tick(const struct cua__histogram_job *j,
 				       struct cua__histogram_own *own)
 {
-	if (++own->hot_tiles % CUA__HISTOGRAM_HOT_SHORT)
+	if (++own->tiles % CUA__HISTOGRAM_HOT_SHORT)
 		return;
 	cua__histogram_hot_widen(own);
-	if (own->hot_tiles >= CUA__HISTOGRAM_HOT_LONG)
+	if (own->tiles >= CUA__HISTOGRAM_HOT_LONG)
 		cua__histogram_hot_flush(j, own);
 }
 
@@ -285,7 +269,7 @@ CUA_FORCE void cua__histogram_hot_tick(const struct cua__histogram_job *j,
  */
 CUA_FORCE int cua__histogram_count_two(enum cua__histogram_layout layout,
 				       const struct cua__histogram_job *j,
-				       const struct cua__histogram_own *own, uint32_t n,
+				       struct cua__histogram_own *own, uint32_t n,
 				       const uint32_t *counter, uint32_t sample, int near_sample)
 {
 	uint32_t first = sample, last = sample, firsts = n * 32, differs = !near_sample, k;
@@ -348,7 +332,7 @@ CUA_FORCE int cua__histogram_hot_choose(enum cua__histogram_layout layout,
 	}
 	cua__histogram_hot_flush(j, own);
 	own->hot = sample == CUA__HISTOGRAM_NO_HOT ? sample : sample / 4;
-	own->hot_tiles = 0;
+	own->tiles = 0;
 	return 0;
 }
 

@@ -8,7 +8,6 @@
 
 /* The counters of n elements, n <= 16. */
 CUA_FORCE void cua__histogram_find_counters(enum cua_type type, enum cua__histogram_rule rule,
-					    enum cua__histogram_layout layout,
 					    const struct cua__histogram_job *j,
 					    const struct cua__histogram_edges *edges, uint32_t n,
 					    const uint64_t *raw, uint32_t *counter)
@@ -20,9 +19,7 @@ CUA_FORCE void cua__histogram_find_counters(enum cua_type type, enum cua__histog
 		return;
 	}
 	if (rule == CUA__RULE_EVEN_FAST) {
-		/* GLOBAL is bound by its atomics, and uniform data were slower with whole_bins */
-		cua__histogram_counters_even_fast(
-			type, layout != CUA__COUNT_GLOBAL && j->whole_bins, j, n, raw, counter);
+		cua__histogram_counters_even_fast(type, j->whole_bins != 0, j, n, raw, counter);
 		return;
 	}
 	CUA__UNROLL

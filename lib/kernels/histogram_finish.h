@@ -257,6 +257,8 @@ CUA_FORCE void cua__histogram_merge(enum cua__histogram_layout layout,
 	uint64_t sum[4] = {0, 0, 0, 0};
 	uint32_t k, b, w;
 
+	if (j->cached && CUA_READ(*j->cached))
+		return;
 	if (word < j->private_words) {
 #ifdef __CUDA_ARCH__
 #pragma unroll 8

@@ -23,7 +23,7 @@ enum cua__histogram_layout {
 	CUA__COUNT_WORDS,
 	CUA__COUNT_HALVES,
 	CUA__COUNT_BYTES,
-	CUA__COUNT_GLOBAL
+	CUA__COUNT_CACHE
 };
 
 /* How the counter of an element is found. */
@@ -56,6 +56,8 @@ struct cua__histogram_job {
 	uint32_t counters;       /* bins and sides */
 	uint32_t ranges;         /* blocks b with b % ranges == r count range r */
 	uint32_t range_counters; /* of each range; the last range may have fewer */
+	uint32_t slots;          /* of CACHE: a power of two */
+	uint32_t slot_shift;     /* bits of a hash that a slot's number leaves */
 	uint32_t private_words;  /* of a block's private histogram in scratch memory */
 	uint32_t blocks;
 	int finish_here; /* the last block merges the private histograms */
@@ -63,6 +65,30 @@ struct cua__histogram_job {
 	uint32_t *privates;
 	/* NULL, or zeros that the blocks add their counters to instead of storing them */
 	uint32_t *sums;
+	/*
+	 * NULL, or whether a kernel with CACHE has counted all elements. It decides this by a sample.
+	 * If not, a kernel with several ranges counts them.
+	 */
+	uint32_t *cached;
+};
+
+/* The counters that a lane's additions change: the block's words, and the hot set of its warp. */
+struct cua__histogram_own {
+	uint32_t *words; /* of the block */
+	uint32_t lane;
+	/* the range of counters that this block counts */
+	uint32_t first, counters;
+	/*
+	 * Of the warp: the hot set is counters 4 * hot to 4 * hot + 3, relative to `first`. hot_n
+	 * has this lane's number of elements of each, in fields of 8 bits. Older numbers are in
+	 * fields of 16 bits: counters 0 and 2 in hot_even, 1 and 3 in hot_odd.
+	 */
+	uint32_t hot, hot_n, hot_even, hot_odd;
+	/* HALVES, BYTES: tiles since the last flush; CACHE: since misses was 0 */
+	uint32_t tiles;
+	/* CACHE: the tags of the block, the lane's misses, and the tiles until they are examined */
+	uint32_t *tags;
+	uint32_t misses, period;
 };
 
 /* ---- results ---- */

@@ -16,14 +16,21 @@
  *  HALVES   a word holds 2 counters.
  *  BYTES    a word holds 4 counters. The counters may be split into ranges, each counted by blocks
  *           of its own.
- *  GLOBAL   no private histogram: the blocks increment the counts in global memory.
+ *  CACHE    no private histogram: a block caches frequent counters (histogram_cache.h).
  *
  * With HALVES and BYTES, the private counter holds the low bits, and the count in global memory
  * holds the rest.
  *
- * HALVES, BYTES and GLOBAL would be slow if many lanes had the same counter. So a warp keeps a hot
- * set in registers: 4 adjacent counters, those of a sampled element, chosen if enough lanes have
- * elements there. And if all elements of a warp have the same counter, they are added at once.
+ * HALVES and BYTES would be slow if many lanes had the same counter. So a warp keeps a hot set in
+ * registers: 4 adjacent counters, those of a sampled element, chosen if enough lanes have elements
+ * there. And if all elements of a warp have the same counter, they are added at once, also with
+ * CACHE.
+ *
+ * Several ranges read all elements several times, and are slow if a few counters of one range are
+ * frequent. CACHE is slow if elements hardly repeat. So with several ranges, a kernel with CACHE
+ * runs first. It examines a sample, and counts the elements unless they hardly repeat. All blocks
+ * decide alike, because the sample is the same; block 0 stores the decision for the next kernels.
+ * If the cache has counted the elements, the kernel with ranges and the merging kernel do nothing.
  *
  * A field of HALVES and BYTES may overflow and carry into the next field of its word. The invariant
  * for each counter: the block's field, plus what the block has added to the global count, is the
@@ -70,7 +77,9 @@ CUA_FORCE void cua__histogram_begin(enum cua_type type, enum cua__histogram_rule
 				    uint32_t *shared, struct cua__histogram_block *block)
 {
 	struct cua__histogram_own *own = &block->own;
-	const uint32_t words = cua__histogram_words(layout, j->range_counters);
+	const uint32_t words = layout == CUA__COUNT_CACHE
+				       ? cua__histogram_cache_words(j)
+				       : cua__histogram_words(layout, j->range_counters);
 	uint32_t w;
 
 	if (rule == CUA__RULE_EDGES) {
@@ -82,7 +91,9 @@ CUA_FORCE void cua__histogram_begin(enum cua_type type, enum cua__histogram_rule
 	own->first = 0;
 	own->counters = j->counters;
 	own->hot = CUA__HISTOGRAM_NO_HOT;
-	own->hot_n = own->hot_even = own->hot_odd = own->hot_tiles = 0;
+	own->hot_n = own->hot_even = own->hot_odd = own->tiles = own->misses = 0;
+	own->period = CUA__HISTOGRAM_CACHE_SHORT;
+	own->tags = shared + j->slots;
 	if (cua__histogram_has_hot(layout)) {
 		own->first = (uint32_t)cua_port_block() % j->ranges * j->range_counters;
 		own->counters = j->counters - own->first < j->range_counters
@@ -101,14 +112,26 @@ CUA_FORCE void cua__histogram_run(enum cua_type type, enum cua__histogram_rule r
 {
 	struct cua__histogram_own *own = &block->own;
 
+	if (j->cached && layout == CUA__COUNT_CACHE) {
+		const int repeats = cua__histogram_repeats(type, rule, j, block);
+
+		if (cua_port_block() == 0 && cua_port_thread() == 0)
+			CUA_WRITE(*j->cached, (uint32_t)repeats);
+		if (!repeats)
+			return;
+	}
+	if (j->cached && layout == CUA__COUNT_BYTES && CUA_READ(*j->cached))
+		return;
 	cua__histogram_count_all(type, rule, layout, j, block);
 	if (cua__histogram_has_hot(layout)) {
 		cua_port_sync_warp(CUA__ALL_LANES);
 		cua__histogram_hot_flush(j, own);
 	}
-	if (layout == CUA__COUNT_GLOBAL)
-		return;
 	cua_port_sync_block();
+	if (layout == CUA__COUNT_CACHE) {
+		cua__histogram_cache_flush(j, own);
+		return;
+	}
 	cua__histogram_store_private(layout, j, own->words);
 	if (j->finish_here && (layout == CUA__COUNT_COLUMNS || layout == CUA__COUNT_WORDS))
 		cua__histogram_finish(type, rule, j, own->words);

@@ -31,8 +31,15 @@
 #ifndef CUA__HISTOGRAM_COLUMN_COUNTERS
 #define CUA__HISTOGRAM_COLUMN_COUNTERS 260u
 #endif
-/* Maximum number of ranges; the blocks of each range read all elements. */
-#define CUA__HISTOGRAM_RANGES 16u
+/*
+ * Maximum number of ranges; the blocks of each range read all elements. With more ranges, misses of
+ * a cache take less time. With fewer than RANGE_READS elements for each counter, merging the
+ * private histograms takes longer than misses.
+ */
+#define CUA__HISTOGRAM_RANGES 6u
+#ifndef CUA__HISTOGRAM_RANGE_READS
+#define CUA__HISTOGRAM_RANGE_READS 8u
+#endif
 /* Maximum number of words of all private histograms that a single block merges. */
 #define CUA__HISTOGRAM_MERGED_HERE 40000u
 /* Maximum size of the edges in bytes, their number rounded up to a power of two. */
@@ -49,6 +56,7 @@ struct cua__histogram_plan {
 	enum cua__histogram_layout layout;
 	uint32_t block; /* threads per block */
 	int sums;       /* job.sums must be private_words zeros */
+	int sampled;    /* job.cached must be a word; a kernel with CACHE runs first */
 	size_t shared;  /* bytes of shared memory of a block */
 };
 
@@ -103,7 +111,7 @@ static inline int cua__histogram_has_kernel(enum cua_type type, enum cua__histog
 		return 1;
 	if (rule == CUA__RULE_EDGES || cua__element_size(type) == 2)
 		return 0;
-	return layout == CUA__COUNT_HALVES || cua__element_size(type) == 4;
+	return layout != CUA__COUNT_BYTES || cua__element_size(type) == 4;
 }
 
 /* Chooses rule, layout and counters. Returns 0 if only the general kernel fits. */
@@ -163,11 +171,16 @@ static inline int cua__histogram_choose(const struct cua__histogram *h, uint32_t
 		/* ranges consist of whole words */
 		const uint64_t ranges = (counters + words * 4 - 1) / (words * 4);
 
-		if (ranges > CUA__HISTOGRAM_RANGES || ranges > processors)
-			p->layout = CUA__COUNT_GLOBAL;
+		if (ranges > CUA__HISTOGRAM_RANGES || ranges > processors || size == 8 ||
+		    (ranges > 1 && h->n / CUA__HISTOGRAM_RANGE_READS < counters))
+			p->layout = CUA__COUNT_CACHE;
 		else
 			job->ranges = (uint32_t)ranges;
 	}
+	job->slots = 2;
+	for (job->slot_shift = 31; 4 * (uint64_t)job->slots + 1 <= words; job->slot_shift--)
+		job->slots *= 2;
+	p->sampled = job->ranges > 1;
 	job->counters = (uint32_t)counters;
 	job->range_counters = (uint32_t)((counters + job->ranges - 1) / job->ranges);
 	if (job->ranges > 1)
@@ -202,8 +215,12 @@ static inline int cua__histogram_plan(const struct cua__histogram *h, uint32_t p
 		blocks = CUA__HISTOGRAM_MOST_ADDED / job->counters;
 	blocks = blocks / job->ranges * job->ranges;
 	job->blocks = blocks ? (uint32_t)blocks : job->ranges;
-	words = cua__histogram_words(p->layout, job->range_counters);
-	job->private_words = p->layout == CUA__COUNT_COLUMNS ? job->counters : (uint32_t)words;
+	words = p->layout == CUA__COUNT_CACHE
+			? cua__histogram_cache_words(job)
+			: cua__histogram_words(p->layout, job->range_counters);
+	job->private_words = p->layout == CUA__COUNT_COLUMNS ? job->counters
+			     : p->layout == CUA__COUNT_CACHE ? 0
+							     : (uint32_t)words;
 	merging = p->sums ? 2 * CUA__HISTOGRAM_BYTES
 			  : cua__histogram_finish_words(p->block, job->private_words);
 	merging = merging > words ? merging : words;
@@ -214,6 +231,14 @@ static inline int cua__histogram_plan(const struct cua__histogram *h, uint32_t p
 		  (uint64_t)job->private_words * job->blocks <= CUA__HISTOGRAM_MERGED_HERE));
 	p->shared = ((job->finish_here ? merging : words) + job->edge_words) * 4;
 	return 1;
+}
+
+/* Bytes of scratch memory: the private histograms, and the word of job.cached. */
+static inline size_t cua__histogram_scratch(const struct cua__histogram_plan *p)
+{
+	if (p->sums)
+		return 0;
+	return ((size_t)p->job.private_words * p->job.blocks + (size_t)p->sampled) * 4;
 }
 
 /* Number of blocks of cua__histogram_merge. */
