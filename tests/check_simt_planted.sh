@@ -559,6 +559,8 @@ planted 'ranges that are counted although a cache has counted them' histogram_ke
   's/if (j->cached \&\& layout == CUA__COUNT_BYTES \&\& /if (0 \&\& /' histogram
 planted 'private histograms that are merged although a cache has counted' histogram_finish \
   's/if (j->cached \&\& CUA_READ(\*j->cached))/if (0)/' histogram
+planted 'a cell whose edge is not compared' histogram_edges \
+  's/const int has_edge = .*/const int has_edge = 0;/' histogram
 planted 'a weight without its carry' histogram_any \
   's/ + (old + (uint32_t)n < old);/;/' histogram
 planted 'partial results of segments that are published without release' reduce \

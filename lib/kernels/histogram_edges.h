@@ -8,14 +8,15 @@
 
 /*
  * A guide locates the edges. The range is divided into cells, and each entry of the guide is the
- * number of inner edges in lower cells. Only the edges in the element's cell remain; these are few,
- * and a binary search finds the last edge that is not above the element.
+ * number of inner edges in lower cells. Only the edges in the element's cell remain; these are few.
+ * If no cell has several edges, a comparison with the cell's edge, if any, yields the bin.
+ * Otherwise a binary search finds the last edge that is not above the element.
  *
  * The map from elements and edges to cells must be monotonic, and the same for both; nothing else
  * is required. Then an edge in a lower cell is not above the element, and an edge in a higher cell
  * is. The map is either the difference of the keys shifted right, or, for floats, a line. The map
- * that leaves fewer edges in its fullest cell is used. Elements in cells without an edge all load
- * the same edge, because lanes that load different edges wait for each other.
+ * that leaves fewer edges in its fullest cell is used. Elements in cells without an edge load no
+ * edge, or all load the same edge, because lanes that load different edges wait for each other.
  */
 struct cua__histogram_edges {
 	/*
@@ -37,7 +38,8 @@ struct cua__histogram_edges {
 	uint64_t span;        /* difference of the last key in the range from `first` */
 	uint64_t least, most; /* least and greatest key in the range */
 	uint64_t from, to;    /* bits of the least and the greatest float in the range */
-	float scale_f32;
+	/* the line of an f32 is its cell with fractions, divided by last_cell */
+	float scale_f32, offset_f32, last_cell;
 	double scale_f64;
 };
 
@@ -81,7 +83,33 @@ CUA_FORCE uint64_t cua__histogram_edge_of_key(enum cua_type type, int by_value,
 	return by_value ? cua__histogram_float_of_key(type, key) : key - e->first;
 }
 
-/* Cell of an element in the range or of an edge, both in that form. */
+/* a * b + c, rounded once. */
+CUA_FORCE float cua__histogram_fma(float a, float b, float c)
+{
+#ifdef __CUDA_ARCH__
+	return __fmaf_rn(a, b, c);
+#else
+	return __builtin_fmaf(a, b, c);
+#endif
+}
+
+/* The same, clamped to [0, 1]; 0 if it is NaN. */
+CUA_FORCE float cua__histogram_saturated(float a, float b, float c)
+{
+	float f = cua__histogram_fma(a, b, c);
+
+#ifdef __CUDA_ARCH__
+	return __saturatef(f);
+#else
+	f = f >= 0 ? f : 0;
+	return f <= 1 ? f : 1;
+#endif
+}
+
+/*
+ * Cell of an element or of an edge, both in that form. An element in no bin may have any cell, but
+ * must be in the range unless it is an f32 by value.
+ */
 CUA_FORCE uint32_t cua__histogram_cell(enum cua_type type, int by_value,
 				       const struct cua__histogram_edges *e, uint64_t v)
 {
@@ -100,9 +128,8 @@ CUA_FORCE uint32_t cua__histogram_cell(enum cua_type type, int by_value,
 		memcpy(&bits64, &d, sizeof(bits64));
 		return (uint32_t)bits64;
 	}
-	f = cua_port_sub_rn_f32(cua__from_bits_f32((uint32_t)v),
-				cua__from_bits_f32((uint32_t)e->from));
-	f = cua_port_add_rn_f32(cua_port_mul_rn_f32(f, e->scale_f32), 0x1p23f);
+	f = cua__histogram_saturated(cua__from_bits_f32((uint32_t)v), e->scale_f32, e->offset_f32);
+	f = cua__histogram_fma(f, e->last_cell, 0x1p23f);
 	memcpy(&bits, &f, sizeof(bits));
 	return bits - 0x4b000000u;
 }
@@ -116,12 +143,15 @@ CUA_FORCE int cua__histogram_not_below(enum cua_type type, int by_value, uint64_
 	return cua__histogram_key_bytes(type) == 8 ? v >= edge : (uint32_t)v >= (uint32_t)edge;
 }
 
-/* Converts an element to that form and clamps it to the range. Sets *out if it was outside. */
+/*
+ * Converts an element to that form. Sets *out if it was outside the range. Clamps it to the range,
+ * except f32 by value, where the cell is clamped.
+ */
 CUA_FORCE uint64_t cua__histogram_into_range(enum cua_type type, int by_value,
 					     const struct cua__histogram_edges *e, uint64_t raw,
 					     int *out)
 {
-	float f, g;
+	float f;
 	double d, c;
 	uint32_t bits;
 
@@ -129,30 +159,24 @@ CUA_FORCE uint64_t cua__histogram_into_range(enum cua_type type, int by_value,
 		const uint64_t v = cua__histogram_edge_key(type, raw) - e->first;
 
 		if (cua__histogram_key_bytes(type) == 8) {
-			*out |= v > e->span;
+			*out = *out || v > e->span;
 			return v > e->span ? e->span : v;
 		}
-		*out |= (uint32_t)v > (uint32_t)e->span;
+		*out = *out || (uint32_t)v > (uint32_t)e->span;
 		return (uint32_t)v > (uint32_t)e->span ? (uint32_t)e->span : (uint32_t)v;
 	}
 	if (type == CUA_F64) {
 		d = cua__from_bits_f64(raw);
 		c = d >= cua__from_bits_f64(e->from) ? d : cua__from_bits_f64(e->from);
 		c = c <= cua__from_bits_f64(e->to) ? c : cua__from_bits_f64(e->to);
-		*out |= d != c;
+		*out = *out || d != c;
 		memcpy(&raw, &c, sizeof(raw));
 		return raw;
 	}
 	f = cua__element_f32(type, raw);
-#ifdef __CUDA_ARCH__
-	g = fminf(fmaxf(f, cua__from_bits_f32((uint32_t)e->from)),
-		  cua__from_bits_f32((uint32_t)e->to));
-#else
-	g = f >= cua__from_bits_f32((uint32_t)e->from) ? f : cua__from_bits_f32((uint32_t)e->from);
-	g = g <= cua__from_bits_f32((uint32_t)e->to) ? g : cua__from_bits_f32((uint32_t)e->to);
-#endif
-	*out |= f != g;
-	memcpy(&bits, &g, sizeof(bits));
+	*out = *out || !(f >= cua__from_bits_f32((uint32_t)e->from) &&
+			 f <= cua__from_bits_f32((uint32_t)e->to));
+	memcpy(&bits, &f, sizeof(bits));
 	return bits;
 }
 
@@ -174,7 +198,9 @@ CUA_FORCE int cua__histogram_line(enum cua_type type, const struct cua__histogra
 	}
 	f = cua_port_sub_rn_f32(cua__from_bits_f32((uint32_t)last),
 				cua__from_bits_f32((uint32_t)e->from));
-	e->scale_f32 = cua_port_div_rn_f32((float)(j->cells - 1), f);
+	e->scale_f32 = cua_port_div_rn_f32(1, f);
+	e->offset_f32 = -cua_port_mul_rn_f32(cua__from_bits_f32((uint32_t)e->from), e->scale_f32);
+	e->last_cell = (float)(j->cells - 1);
 	return f > 0 && f < 0x1p120f && e->scale_f32 < 0x1p120f;
 }
 
@@ -287,7 +313,7 @@ CUA_FORCE void cua__histogram_edges_build(enum cua_type type, const struct cua__
 		;
 	e->from = cua__histogram_float_of_key(type, e->least);
 	e->to = cua__histogram_float_of_key(type, e->most);
-	e->scale_f32 = 0;
+	e->scale_f32 = e->offset_f32 = e->last_cell = 0;
 	e->scale_f64 = 0;
 	line = cua__histogram_line(type, j, last, e);
 	cua_port_add_u32(&found[cua__histogram_max_edges_log2(type, 0, j, shared, e)], 1,
@@ -311,8 +337,12 @@ CUA_FORCE void cua__histogram_edges_build(enum cua_type type, const struct cua__
 		cua__histogram_guide_build(type, 0, j, shared, e);
 }
 
-/* Performs each step for all n elements, so that the loads of a step are in flight together. */
-CUA_FORCE int cua__histogram_search(enum cua_type type, int by_value, uint32_t bins,
+/*
+ * Finds the bins of n elements as if they were in the range. Returns whether some element is in no
+ * bin. Each step is performed for all n elements, so that its loads are in flight together.
+ */
+CUA_FORCE int cua__histogram_search(enum cua_type type, int by_value,
+				    const struct cua__histogram_job *j,
 				    const struct cua__histogram_edges *e, uint32_t n,
 				    const uint64_t *raw, uint32_t *counter)
 {
@@ -325,11 +355,24 @@ CUA_FORCE int cua__histogram_search(enum cua_type type, int by_value, uint32_t b
 		v[k] = cua__histogram_into_range(type, by_value, e, raw[k], &out);
 		counter[k] = CUA_READ(e->guide[cua__histogram_cell(type, by_value, e, v[k])]);
 	}
+	if (e->search_step <= 1) {
+		CUA__UNROLL
+		for (k = 0; k < n; k++) {
+			const int has_edge = !(counter[k] & CUA__HISTOGRAM_NO_EDGE);
+
+			counter[k] &= CUA__HISTOGRAM_NO_EDGE - 1;
+			if (has_edge)
+				counter[k] += (uint32_t)cua__histogram_not_below(
+					type, by_value, v[k],
+					cua__histogram_edge(type, e->edges, counter[k] + 1));
+		}
+		return out;
+	}
 	CUA__NO_UNROLL
 	for (w = e->search_step; w; w /= 2) {
 		CUA__UNROLL
 		for (k = 0; k < n; k++) {
-			const uint32_t i = counter[k] + w < bins ? counter[k] + w : bins;
+			const uint32_t i = counter[k] + w < j->h.bins ? counter[k] + w : j->h.bins;
 
 			counter[k] +=
 				cua__histogram_not_below(type, by_value, v[k],
@@ -337,6 +380,11 @@ CUA_FORCE int cua__histogram_search(enum cua_type type, int by_value, uint32_t b
 					? w
 					: 0;
 		}
+	}
+	CUA__UNROLL
+	for (k = 0; k < n; k++) {
+		counter[k] &= CUA__HISTOGRAM_NO_EDGE - 1;
+		counter[k] = counter[k] < j->last_bin ? counter[k] : j->last_bin;
 	}
 	return out;
 }
@@ -351,14 +399,9 @@ CUA_FORCE void cua__histogram_counters_guided(enum cua_type type,
 	int out;
 
 	if (cua__is_float(type) && e->by_value)
-		out = cua__histogram_search(type, 1, j->h.bins, e, n, raw, counter);
+		out = cua__histogram_search(type, 1, j, e, n, raw, counter);
 	else
-		out = cua__histogram_search(type, 0, j->h.bins, e, n, raw, counter);
-	CUA__UNROLL
-	for (k = 0; k < n; k++) {
-		counter[k] &= CUA__HISTOGRAM_NO_EDGE - 1;
-		counter[k] = counter[k] < j->last_bin ? counter[k] : j->last_bin;
-	}
+		out = cua__histogram_search(type, 0, j, e, n, raw, counter);
 	if (!out)
 		return;
 	CUA__UNROLL
