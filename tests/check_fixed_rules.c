@@ -220,10 +220,75 @@ static void nothing(int i)
 	cua_context_destroy(ctx);
 }
 
+/* The first of many equal elements, far from the start of a long array. */
+static void long_ties(int i)
+{
+	enum { N = 90000, PATTERNS = 5 };
+	static const struct {
+		enum cua_type type;
+		/* the last two are not numbers, or equal */
+		uint64_t one, span, minus, other[2];
+	} types[] = {
+		{CUA_F16, 0x3c00, 0x1000, 0x8000, {0x7e00, 0xfc01}},
+		{CUA_BF16, 0x3f80, 0x1000, 0x8000, {0x7fc0, 0xff81}},
+		{CUA_F32, 0x3f800000, 0x1000000, 0x80000000, {0x7fc00000, 0xff800001}},
+		{CUA_F64,
+		 0x3ff0000000000000,
+		 0x100000000,
+		 0x8000000000000000,
+		 {0x7ff8000000000000, 0xfff0000000000001}},
+		{CUA_I32, 1, 0x1000000, 0x80000000, {7, 7}},
+		{CUA_U64, 1, 0x1000000, 0x8000000000000000, {7, 7}},
+	};
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	uint64_t *bits = test_malloc(N * sizeof(*bits)), seed = test_seed("long ties");
+
+	(void)i;
+	for (size_t t = 0; t < COUNT(types); t++)
+		for (int run = 0; run < 2 * PATTERNS; run++) {
+			const enum cua_reduce_op op =
+				run % 2 ? CUA_REDUCE_ARGMAX : CUA_REDUCE_ARGMIN;
+			union model_result r;
+			struct model_call c = {
+				.op = op, .type = types[t].type, .result = CUA_U64, .n = N};
+			void *x = test_malloc(N * sizeof(*bits));
+
+			for (size_t k = 0; k < N; k++) {
+				const uint64_t z = test_random(&seed);
+				/* worse, or better, from element to element; the last half is equal */
+				const uint64_t slope =
+					types[t].one + (k < N / 2 ? k : N / 2) * types[t].span / N;
+
+				switch (run / 2) {
+				case 0: bits[k] = types[t].one + z % 16; break;
+				case 1: bits[k] = slope; break;
+				case 2: bits[k] = slope | types[t].minus; break;
+				case 3:
+					bits[k] = z % 4 ? types[t].other[z / 4 % 2]
+							: z & types[t].minus;
+					break;
+				default: bits[k] = types[t].other[k % 2]; break;
+				}
+			}
+			for (size_t k = 0; k < N; k++)
+				memcpy((char *)x + k * cua_type_size(c.type), &bits[k],
+				       cua_type_size(c.type));
+			c.x = x;
+			r = reduce_bits(ctx, op, c.type, N, bits);
+			ck_assert_msg(r.u64 == model_reduce(&c).u64, "%s of %s, pattern %d: %llu",
+				      run % 2 ? "ARGMAX" : "ARGMIN", cua_type_name(c.type), run / 2,
+				      (unsigned long long)r.u64);
+			free(x);
+		}
+	free(bits);
+	cua_context_destroy(ctx);
+}
+
 static const struct fixed_test tests[] = {
 	{float_rules, 1},
 	{integer_rules, 1},
 	{nothing, 1},
+	{long_ties, 1},
 };
 
 int main(void)

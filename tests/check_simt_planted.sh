@@ -712,6 +712,12 @@ planted 'a stage that is stored before it is written' hashmap_regions \
 planted 'words that are staged before their offsets are known' hashmap_regions \
   '/before += n\[j\];/,/CUA__UNROLL/s/cua_port_sync_block();/(void)0;/'
 planted 'a tile that claims more than the room of its regions' hashmap_regions \
+planted 'rows that are skipped although a lane improves' tree_block.tmpl \
+  's/n) > known) != 0/n) > known) == CUA__ALL_LANES/' tree
+planted 'a greatest key that no lane has' tree_block.tmpl \
+  's/known = other > known ? other : known;/known = ~(uint64_t)0;/' tree
+planted 'a greatest key of no pack but the first' tree_block.tmpl \
+  's/i < n \* N; i++) {/i < N; i++) {/' tree
   's/crowded |= claimed\[j % 2\] + n\[j\] > a->room;/;/'
 planted 'overflowing words of a build that do not search their home' hashmap_regions \
   's/if (cua__regions_has(k, table, home, CUA_READ(number\[home\]), w))/if (0)/'

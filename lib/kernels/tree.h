@@ -676,6 +676,11 @@ CUA_FN void cua__tree_complex_store(const struct cua__reduce *r, uint64_t n,
 	}
 
 #define CUA__TREE_DEFINE_INDEX(bits)                                                               \
+	CUA_FORCE uint##bits##_t cua__tree_key_index_b##bits(const struct cua__reduce *r,          \
+							     uint##bits##_t a)                     \
+	{                                                                                          \
+		return cua__tree_key_b##bits(r, a);                                                \
+	}                                                                                          \
 	struct cua__tree_first_b##bits {                                                           \
 		uint##bits##_t key;                                                                \
 		uint32_t row;                                                                      \

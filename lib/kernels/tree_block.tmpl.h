@@ -3,12 +3,14 @@
  * Template: the functions of a block that reduces a kind (tree.h) in the order of the tree.
  * tree_block.h has the types and the argument.
  *
- * Parameter: CUA__KIND, which the template undefines.
+ * Parameters: CUA__KIND, which the template undefines, and CUA__TREE_INDEX, which is defined for the
+ * kinds that find an index.
  *
  * Defines, with _<kind> after each name:
  *   struct cua__tree_pack
- *   cua__tree_load cua__tree_from cua__tree_lanes cua__tree_packs cua__tree_rows
- *   cua__tree_pack_of_chunk
+ *   cua__tree_load cua__tree_from cua__tree_lanes cua__tree_packs
+ *   cua__tree_greatest cua__tree_improves cua__tree_improved, if CUA__TREE_INDEX is defined
+ *   cua__tree_rows cua__tree_pack_of_chunk
  *   cua__tree_block, the block function
  */
 #define K(name) CUA__NAME_OF(name, CUA__KIND)
@@ -83,13 +85,71 @@ CUA_FN A K(cua__tree_packs)(A v, uint64_t (*warps)[CUA__TREE_WORDS])
 	return v;
 }
 
+#ifdef CUA__TREE_INDEX
+/* The greatest key of n packs. */
+CUA_FORCE T K(cua__tree_greatest)(const struct cua__reduce *r, const PACK *a, unsigned n)
+{
+	enum { N = 16 / sizeof(T) };
+	T key = 0;
+
+#if defined(__CUDA_ARCH__)
+	/* The instructions order zeros as the keys do, and prefer a number to NaN. */
+	if (sizeof(T) == 4 && r->low) {
+		float v = __uint_as_float((uint32_t)a[0].v[0]);
+
+		CUA__UNROLL
+		for (unsigned i = 1; i < n * N; i++) {
+			const float x = __uint_as_float((uint32_t)a[i / N].v[i % N]);
+
+			v = r->flip ? fminf(v, x) : fmaxf(v, x);
+		}
+		return K(cua__tree_key)(r, (T)__float_as_uint(v));
+	}
+#endif
+	CUA__UNROLL
+	for (unsigned i = 0; i < n * N; i++) {
+		const T x = K(cua__tree_key)(r, a[i / N].v[i % N]);
+
+		key = x > key ? x : key;
+	}
+	return key;
+}
+
+/*
+ * Whether a lane of the warp has a key above `known`, the greatest key that the warp has folded.
+ * Otherwise these n packs cannot change the result: the warp reads in the order of the indexes, and
+ * of equal keys the first counts. The whole warp calls.
+ */
+CUA_FORCE int K(cua__tree_improves)(const struct cua__reduce *r, const PACK *a, unsigned n,
+				    uint64_t known)
+{
+	return cua_port_ballot(CUA__ALL_LANES, K(cua__tree_greatest)(r, a, n) > known) != 0;
+}
+
+/* `known` after the columns c have changed. */
+CUA_FORCE uint64_t K(cua__tree_improved)(const C *c, uint64_t known)
+{
+	CUA__UNROLL
+	for (unsigned j = 0; j < 16 / sizeof(T); j++)
+		known = c[j].key > known ? c[j].key : known;
+	for (uint32_t d = 16; d; d /= 2) {
+		const uint64_t other =
+			cua_port_shuffle_u64(CUA__ALL_LANES, known, cua_port_lane() ^ d);
+
+		known = other > known ? other : known;
+	}
+	return known;
+}
+#endif
+
 /*
  * Folds rows into the columns while at least at_once rows are left; at_once loads per array are in
- * flight. `from` has the next element of either array, and is advanced.
+ * flight. `from` has the next element of either array, and is advanced. Kinds that find an index
+ * skip rows that cannot change the result: *known is the greatest key of the warp.
  */
 CUA_FORCE uint32_t K(cua__tree_rows)(const struct cua__reduce *r, C *c, const T **from,
 				     uint32_t row, uint32_t rows, unsigned at_once, int aligned,
-				     const struct cua__cached *cached)
+				     const struct cua__cached *cached, uint64_t *known)
 {
 	enum { N = 16 / sizeof(T), WIDTH = 32 * N, MOST = CUA__TREE_LOADS };
 
@@ -106,20 +166,30 @@ CUA_FORCE uint32_t K(cua__tree_rows)(const struct cua__reduce *r, C *c, const T 
 			from[0] += WIDTH;
 			from[1] += WIDTH;
 		}
+#ifdef CUA__TREE_INDEX
+		if (at_once > 1 && !K(cua__tree_improves)(r, a, at_once, *known))
+			continue;
+#endif
 		CUA__UNROLL
 		for (unsigned l = 0; l < at_once; l++) {
 			CUA__UNROLL
 			for (unsigned j = 0; j < N; j++)
 				c[j] = K(cua__tree_fold)(r, c[j], a[l].v[j], b[l].v[j], row + l);
 		}
+#ifdef CUA__TREE_INDEX
+		if (at_once > 1)
+			*known = K(cua__tree_improved)(c, *known);
+#endif
 	}
+	(void)known;
 	return row;
 }
 
 /* The value of this thread's pack in a chunk. `aligned` is a constant. */
 CUA_FORCE A K(cua__tree_pack_of_chunk)(const struct cua__reduce *r,
 				       const struct cua__tree_shape *shape, uint64_t chunk,
-				       int aligned, const struct cua__cached *cached)
+				       int aligned, const struct cua__cached *cached,
+				       uint64_t *known)
 {
 	enum {
 		N = 16 / sizeof(T),
@@ -137,8 +207,8 @@ CUA_FORCE A K(cua__tree_pack_of_chunk)(const struct cua__reduce *r,
 	CUA__UNROLL
 	for (unsigned j = 0; j < N; j++)
 		c[j] = K(cua__tree_none)();
-	row = K(cua__tree_rows)(r, c, from, row, rows, LOADS, aligned, cached);
-	row = K(cua__tree_rows)(r, c, from, row, rows, 1, aligned, cached);
+	row = K(cua__tree_rows)(r, c, from, row, rows, LOADS, aligned, cached, known);
+	row = K(cua__tree_rows)(r, c, from, row, rows, 1, aligned, cached, known);
 	CUA__UNROLL
 	for (unsigned j = 0; j < N; j++) {
 		int more = pack + j < left;
@@ -163,7 +233,7 @@ CUA_FN void K(cua__tree_block)(const struct cua__reduce *r, struct cua__tree_scr
 	int aligned = (((uintptr_t)r->x | (uintptr_t)r->y) & 15) == 0;
 	enum { LOADS = 8 }; /* partial results in flight */
 	uint32_t thread = cua_port_thread(), turn = 0;
-	uint64_t blocks = cua_port_grid_size(), chunk, words[sizeof(A) / 8];
+	uint64_t blocks = cua_port_grid_size(), chunk, words[sizeof(A) / 8], known = 0;
 	uint64_t *partials = (uint64_t *)r->partials;
 	const struct cua__cached cached =
 		cua__cached(shape.n * sizeof(T) * (K(cua__tree_two) ? 2 : 1), r->kept_bytes);
@@ -171,9 +241,9 @@ CUA_FN void K(cua__tree_block)(const struct cua__reduce *r, struct cua__tree_scr
 
 	for (chunk = cua_port_block(); chunk < shape.chunks; chunk += blocks) {
 		if (aligned)
-			v = K(cua__tree_pack_of_chunk)(r, &shape, chunk, 1, &cached);
+			v = K(cua__tree_pack_of_chunk)(r, &shape, chunk, 1, &cached, &known);
 		else
-			v = K(cua__tree_pack_of_chunk)(r, &shape, chunk, 0, &cached);
+			v = K(cua__tree_pack_of_chunk)(r, &shape, chunk, 0, &cached, &known);
 		v = K(cua__tree_packs)(v, s->warps[turn]);
 		turn ^= 1;
 		if (thread)

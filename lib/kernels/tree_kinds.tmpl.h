@@ -8,6 +8,8 @@
  *   CUA__TREE_WITH_<family>  defined for each family to include: INTEGER_SUMS, FLOAT_SUMS, DOTS,
  *                            ORDERS, MOMENTS; or CUA__TREE_WITH_ALL
  *
+ * CUA__TREE_INDEX is defined while the kinds that find an index are included.
+ *
  * tree.h has the types and functions of each kind. If a kind is missing here, the users of the
  * lists of tree.h do not compile.
  */
@@ -61,12 +63,14 @@
 #include CUA__TREE_TEMPLATE
 #define CUA__KIND order_b64
 #include CUA__TREE_TEMPLATE
+#define CUA__TREE_INDEX
 #define CUA__KIND index_b16
 #include CUA__TREE_TEMPLATE
 #define CUA__KIND index_b32
 #include CUA__TREE_TEMPLATE
 #define CUA__KIND index_b64
 #include CUA__TREE_TEMPLATE
+#undef CUA__TREE_INDEX
 #define CUA__KIND count_b16
 #include CUA__TREE_TEMPLATE
 #define CUA__KIND count_b32
