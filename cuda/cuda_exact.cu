@@ -6,14 +6,21 @@
 #include "launch.h"
 
 #define BLOCK_SIZE 256
-/* Enough blocks for the loads in flight, and few enough for registers of three windows. */
-#define BLOCKS_PER_SM 2
+/*
+ * Blocks per multiprocessor: enough for the loads in flight, and few enough for registers of three
+ * windows. Sums with narrow windows need fewer registers.
+ */
+static __host__ __device__ constexpr unsigned blocks_per_sm(enum cua_type type, int dot)
+{
+	return (type == CUA_F16 || type == CUA_BF16) && !dot ? 4 : 2;
+}
 
 namespace
 {
 
 template <enum cua_type TYPE, int DOT>
-__global__ void __launch_bounds__(BLOCK_SIZE, BLOCKS_PER_SM) exact_kernel(const struct cua__exact r)
+__global__ void __launch_bounds__(BLOCK_SIZE, blocks_per_sm(TYPE, DOT))
+	exact_kernel(const struct cua__exact r)
 {
 	__shared__ struct cua__exact_shared shared;
 
@@ -43,7 +50,7 @@ static enum cua_status cuda_run(struct cua_context *ctx, const struct cua__exact
 	unsigned arrays = r->op == CUA_REDUCE_DOT ? 2 : 1;
 	unsigned grid = cua__grid(
 		ctx, r->n, BLOCK_SIZE * CUA__EXACT_LOADS * 16 / (cua_type_size(r->type) * arrays),
-		BLOCKS_PER_SM);
+		blocks_per_sm(r->type, r->op == CUA_REDUCE_DOT));
 
 	switch (r->type) {
 	case CUA_F16: return launch<CUA_F16>(ctx, r, grid);

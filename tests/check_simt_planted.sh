@@ -57,7 +57,7 @@ build() {
     -std=gnu11 -O1 -w -ffp-contract=off -DCUA_PORT_HEADER='"simt/port_simt.h"' -I"$1/include" \
     -I"$top_builddir/include" -I"$top_srcdir/tests" -I"$1" -I"$1/lib" \
     -DSIMT_SUITES="SIMT_SUITE($4)" -o "$1/simt" "$top_srcdir/tests/check_simt.c" \
-    "$top_srcdir/tests/simt_$4.c" "$tmp/simt.o" "$tmp/linear.o" \
+    "$top_srcdir/tests/simt_$4.c" "$tmp/simt.o" "$tmp/linear.o" "$tmp/common.o" \
     "$top_builddir/lib/libcuatomic.la" $flags -lpthread -lm
 }
 
@@ -123,6 +123,9 @@ if [ "$part" != edits ]; then
   $CC -std=gnu11 -O2 -w -I"$top_srcdir/tests" -c -o "$tmp/simt.o" "$top_srcdir/tests/simt/simt.c" || exit 1
   # shellcheck disable=SC2086
   $CC -std=gnu11 -O2 -w -I"$top_srcdir/tests" -c -o "$tmp/linear.o" "$top_srcdir/tests/linear.c" || exit 1
+  # shellcheck disable=SC2086
+  $CC -std=gnu11 -O2 -w -I"$top_srcdir/tests" -I"$top_srcdir/include" -I"$top_builddir/include" \
+    -c -o "$tmp/common.o" "$top_srcdir/tests/common.c" || exit 1
 fi
 
 # instead NAME PARAMETERS BODY: a sed script that renames cua_hashmap_NAME to cua_hashmap_NAME_right, and defines
@@ -563,6 +566,16 @@ planted 'a cell whose edge is not compared' histogram_edges \
   's/const int has_edge = .*/const int has_edge = 0;/' histogram
 planted 'a weight without its carry' histogram_any \
   's/ + (old + (uint32_t)n < old);/;/' histogram
+planted 'a narrow window without its upper limit' exact_kernel \
+  's/return t->greatest >> 16 < end && (t->greatest & 0xffff) < end &&/return/' exact
+planted 'a narrow window whose lower limit is that of odd elements' exact_kernel \
+  's/ && (least & 0xffff) >= begin - 1;/;/' exact
+planted 'a narrow window without its rests' exact_kernel \
+  's/(uint64_t)(int64_t)(rests \* unit)/0/' exact
+planted 'a narrow window that takes infinities for numbers' exact_kernel \
+  's/return rests == rests;/return 1;/' exact
+planted 'a narrow window of which a single element counts once' exact_kernel \
+  's/narrow ? 2 : 1/1/' exact
 planted 'partial results of segments that are published without release' reduce \
   's/(&f->arrived, 1, CUA_ACQ_REL,/(\&f->arrived, 1, CUA_ACQUIRE,/' segment
 planted 'a tile of a path that is read before it is there' segment_kernel \

@@ -10,6 +10,17 @@
  * windows. Elements that still do not fit are added to the block's digits, in shared memory. A
  * window has 128 bits per lane, so it cannot overflow.
  *
+ * Sums of 16-bit floats have narrow windows, because conversions to double would bound the speed:
+ * - A window has 41 bits, from 2^k on. A lane splits an element v by additions in float: with
+ *   M = 1.5 * 2^(k + 42), (v + M) - M is a multiple of 2^(k + 19) if |v| < 2^(k + 41). The rest is
+ *   at most 2^(k + 18).
+ * - The bits of v + M are added in 32 bits, and the rests in float. A tile has at most 64 elements
+ *   per lane, so the first sum is below 2^29. If the elements are multiples of 2^k, the partial
+ *   sums of the rests are multiples of 2^k up to 2^(k + 24), hence exact.
+ * - An element of f16 always fits, except infinities and NaNs: these make the sum of rests NaN. For
+ *   bf16 the tile has the least and the greatest magnitude of its nonzero elements. Both are found
+ *   with operations on pairs of 16-bit integers.
+ *
  * At the end, and before it changes its windows, a warp flushes them: it adds them up over its
  * lanes and then to the block's digits. At the end, the block adds its digits to the digits of the
  * launch. The block that arrives last rounds them, or adds them to a partial.
@@ -62,12 +73,27 @@ struct cua__exact_windows {
 /*
  * A lane's additions of a tile, until it is known whether they fit: for each window the sum of the
  * bits of v + M; the differences of their upper halves from M's, by OR; and the rests, by OR.
+ *
+ * Narrow windows: sum[0] has the sum of the bits of v + M modulo 2^32. `rests` has the sums of the
+ * rests of even and odd elements. `greatest` has the greatest magnitude of the even and of the odd
+ * elements, `least` the least nonzero magnitude, plus 0x7fff.
  */
 struct cua__exact_tile {
 	uint64_t sum[3];
 	uint32_t bad;
 	uint64_t rest;
+	float rests[2];
+	uint32_t greatest, least;
 };
+
+/*
+ * Narrow windows: bits above 2^k, and bits of the rests. The least k is the exponent of the least
+ * bf16, and the greatest k is the last with a finite M.
+ */
+#define CUA__NARROW_BITS 41
+#define CUA__NARROW_RESTS 19
+#define CUA__NARROW_LEAST (-133)
+#define CUA__NARROW_MOST (127 - CUA__NARROW_BITS - 1)
 
 #define CUA__EXACT_WHERE CUA_RELAXED, CUA_SCOPE_BLOCK, CUA_SPACE_SHARED
 
@@ -78,16 +104,34 @@ CUA_FORCE int cua__exact_windows_of(enum cua_type type, int dot)
 	return type == CUA_F64 ? (dot ? 3 : 2) : dot && type != CUA_F16 ? 2 : 1;
 }
 
+/* Whether the windows are narrow. */
+CUA_FORCE int cua__exact_narrow(enum cua_type type, int dot)
+{
+	return (type == CUA_F16 || type == CUA_BF16) && !dot;
+}
+
 CUA_FORCE int cua__exact_least(enum cua_type type, int dot)
 {
-	return type == CUA_F16 && !dot  ? -24
-	       : type == CUA_F64 && dot ? CUA__WINDOW_LEAST_DOT_F64
-					: CUA__WINDOW_LEAST(cua__exact_windows_of(type, dot));
+	return type == CUA_F16 && !dot    ? -24
+	       : type == CUA_BF16 && !dot ? CUA__NARROW_LEAST
+	       : type == CUA_F64 && dot   ? CUA__WINDOW_LEAST_DOT_F64
+					  : CUA__WINDOW_LEAST(cua__exact_windows_of(type, dot));
 }
 
 CUA_FORCE int cua__exact_most(enum cua_type type, int dot)
 {
-	return type == CUA_F16 && !dot ? -24 : CUA__WINDOW_MOST;
+	return type == CUA_F16 && !dot    ? -24
+	       : type == CUA_BF16 && !dot ? CUA__NARROW_MOST
+					  : CUA__WINDOW_MOST;
+}
+
+/* k of the first window for elements below 2^(power + 1). */
+CUA_FORCE int cua__exact_window_for(enum cua_type type, int dot, int power)
+{
+	const int more = cua__exact_narrow(type, dot) ? CUA__WINDOW_STEP - CUA__NARROW_BITS : 0;
+
+	return cua__window_for(power + more, cua__exact_least(type, dot),
+			       cua__exact_most(type, dot));
 }
 
 CUA_FORCE double cua__exact_double(enum cua_type type, uint64_t bits)
@@ -252,6 +296,9 @@ CUA_FORCE void cua__exact_clear(struct cua__exact_tile *t)
 	t->sum[0] = t->sum[1] = t->sum[2] = 0;
 	t->bad = 0;
 	t->rest = 0;
+	t->rests[0] = t->rests[1] = 0;
+	t->greatest = 0;
+	t->least = 0x7fff7fff;
 }
 
 /* Adds v to window i and returns the rest. */
@@ -290,9 +337,87 @@ CUA_FORCE void cua__exact_fold(struct cua__exact_tile *t, const struct cua__exac
 	t->rest |= cua__exact_bits_f64(v);
 }
 
-CUA_FORCE int cua__exact_fits(const struct cua__exact_tile *t)
+/* The greater, and the lesser signed, of each pair of 16-bit integers. */
+CUA_FORCE uint32_t cua__exact_max_u16x2(uint32_t a, uint32_t b)
 {
-	return t->bad >> 20 == 0 && t->rest << 1 == 0;
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900 && __CUDACC_VER_MAJOR__ >= 12
+	asm("max.u16x2 %0, %0, %1;" : "+r"(a) : "r"(b));
+	return a;
+#elif defined(__CUDA_ARCH__)
+	return __vmaxu2(a, b);
+#else
+	const uint32_t high = a >> 16 > b >> 16 ? a : b, low = (uint16_t)a > (uint16_t)b ? a : b;
+
+	return (high & 0xffff0000u) | (low & 0xffffu);
+#endif
+}
+
+CUA_FORCE uint32_t cua__exact_min_s16x2(uint32_t a, uint32_t b)
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900 && __CUDACC_VER_MAJOR__ >= 12
+	asm("min.s16x2 %0, %0, %1;" : "+r"(a) : "r"(b));
+	return a;
+#elif defined(__CUDA_ARCH__)
+	return __vmins2(a, b);
+#else
+	/* with the sign bits inverted, the order is that of unsigned integers */
+	return ~cua__exact_max_u16x2(~(a ^ 0x80008000u), ~(b ^ 0x80008000u)) ^ 0x80008000u;
+#endif
+}
+
+/* The bits of the float M of a narrow window. */
+CUA_FORCE uint32_t cua__narrow_bits(int k)
+{
+	return (uint32_t)(k + CUA__NARROW_BITS + 1 + 127) << 23 | (uint32_t)1 << 22;
+}
+
+/* Adds the two elements of a word to a narrow window. */
+CUA_FORCE void cua__exact_fold_narrow(struct cua__exact_tile *t, int k, enum cua_type type,
+				      uint32_t word)
+{
+	const float m = cua__from_bits_f32(cua__narrow_bits(k));
+
+	CUA__UNROLL
+	for (int i = 0; i < 2; i++) {
+		const uint32_t half = i ? word >> 16 : word & 0xffff;
+		const float v = type == CUA_F16
+					? cua__element_f32(type, half)
+					: cua__from_bits_f32(i ? word & 0xffff0000u : word << 16);
+		const float sum = cua_port_add_rn_f32(v, m);
+		const float rest = cua_port_sub_rn_f32(v, cua_port_sub_rn_f32(sum, m));
+
+		t->sum[0] = (uint32_t)t->sum[0] + cua__bits_f32(sum);
+		t->rests[i] = cua_port_add_rn_f32(t->rests[i], rest);
+	}
+	if (type == CUA_BF16) {
+		word &= 0x7fff7fff;
+		t->greatest = cua__exact_max_u16x2(t->greatest, word);
+		/* zeros become the greatest signed integers, other magnitudes negative */
+		t->least = cua__exact_min_s16x2(t->least, word + 0x7fff7fff);
+	}
+}
+
+/* Whether the tile fits the windows. */
+CUA_FORCE int cua__exact_fits(const struct cua__exact_tile *t, const struct cua__exact_windows *w,
+			      enum cua_type type, int dot)
+{
+	if (!cua__exact_narrow(type, dot))
+		return t->bad >> 20 == 0 && t->rest << 1 == 0;
+	if (type == CUA_F16) {
+		const float rests = t->rests[0] + t->rests[1];
+
+		return rests == rests;
+	}
+	/*
+	 * of bf16 patterns: the first magnitude of 2^(k + 41), and the first normal magnitude whose
+	 * last bit is at least 2^k; with the least k every magnitude is a multiple of 2^k
+	 */
+	const uint32_t end = (uint32_t)(w->k + CUA__NARROW_BITS + 127) << 7;
+	const uint32_t begin = w->k == CUA__NARROW_LEAST ? 1 : (uint32_t)(w->k + 7 + 127) << 7;
+	const uint32_t least = t->least ^ 0x80008000u; /* less 1; zeros are the greatest */
+
+	return t->greatest >> 16 < end && (t->greatest & 0xffff) < end &&
+	       least >> 16 >= begin - 1 && (least & 0xffff) >= begin - 1;
 }
 
 /* Commits a tile that fits to the windows. `elements` is its number of elements in this lane. */
@@ -301,6 +426,17 @@ CUA_FORCE void cua__exact_commit(struct cua__exact_windows *w, const struct cua_
 {
 	int windows = cua__exact_windows_of(type, dot);
 
+	if (cua__exact_narrow(type, dot)) {
+		const uint32_t first = (uint32_t)t->sum[0] - elements * cua__narrow_bits(w->k);
+		const double unit = cua__from_bits_f64((uint64_t)(1023 - w->k) << 52);
+		const double rests = cua_port_cvt_f64_f32(t->rests[0] + t->rests[1]);
+		const uint64_t v = ((uint64_t)(int64_t)(int32_t)first << CUA__NARROW_RESTS) +
+				   (uint64_t)(int64_t)(rests * unit);
+
+		w->low[0] += v;
+		w->high[0] += ((int64_t)v >> 63) + (w->low[0] < v);
+		return;
+	}
 	CUA__UNROLL
 	for (int i = 0; i < windows; i++) {
 		/* the second window also has the errors of products */
@@ -376,6 +512,8 @@ CUA_FORCE void cua__exact_retry(struct cua__exact_shared *s, struct cua__exact_w
 	const enum cua_type type = in.type;
 	const int dot = in.dot, N = in.per_pack;
 	const int windows = cua__exact_windows_of(type, dot);
+	/* with a narrow window, an element is added with a zero */
+	const int narrow = cua__exact_narrow(type, dot);
 	const uint32_t lane = cua_port_lane();
 	const struct cua__pack none = {{0, 0, 0, 0}};
 	int power = -10000, k;
@@ -410,14 +548,17 @@ CUA_FORCE void cua__exact_retry(struct cua__exact_shared *s, struct cua__exact_w
 				int fits, p;
 
 				cua__exact_clear(&t);
-				cua__exact_fold(&t, w, type, dot, u, v);
-				fits = cua__exact_fits(&t);
+				if (narrow)
+					cua__exact_fold_narrow(&t, w->k, type, (uint32_t)u);
+				else
+					cua__exact_fold(&t, w, type, dot, u, v);
+				fits = cua__exact_fits(&t, w, type, dot);
 				if (!adding) {
 					p = cua__exact_power(type, dot, u, v);
 					power = p > power ? p : power;
 					votes += fits ? 1 : (uint64_t)1 << 32;
 				} else if (fits) {
-					cua__exact_commit(w, &t, type, dot, 1);
+					cua__exact_commit(w, &t, type, dot, narrow ? 2 : 1);
 				} else {
 					cua__exact_add_element(s, type, dot, u, v);
 				}
@@ -434,7 +575,7 @@ CUA_FORCE void cua__exact_retry(struct cua__exact_shared *s, struct cua__exact_w
 		}
 		/* in a warp with missing lanes the exchange is incomplete; lane 0 decides */
 		power = (int)cua_port_shuffle_u32(mask, (uint32_t)power, 0);
-		k = cua__window_for(power, cua__exact_least(type, dot), cua__exact_most(type, dot));
+		k = cua__exact_window_for(type, dot, power);
 		/* a few elements far from the others do not move the windows */
 		if (power > -10000 && k != w->k && votes >> 32 > (votes & 0xffffffffu)) {
 			cua__exact_flush(s, w, windows, mask);
@@ -478,6 +619,12 @@ CUA_FORCE void cua__exact_packs(struct cua__exact_shared *s, struct cua__exact_w
 		cua__exact_clear(&t);
 		CUA__UNROLL
 		for (uint32_t l = 0; l < packs; l++) {
+			if (cua__exact_narrow(type, dot)) {
+				CUA__UNROLL
+				for (int j = 0; j < 4; j++)
+					cua__exact_fold_narrow(&t, w->k, type, a[l].word[j]);
+				continue;
+			}
 			CUA__UNROLL
 			for (int j = 0; j < N; j++)
 				cua__exact_fold(
@@ -485,7 +632,7 @@ CUA_FORCE void cua__exact_packs(struct cua__exact_shared *s, struct cua__exact_w
 					cua__pack_element(cua__element_size(type), &a[l], j),
 					cua__pack_element(cua__element_size(type), &b[l], j));
 		}
-		if (cua_port_ballot(mask, !cua__exact_fits(&t)))
+		if (cua_port_ballot(mask, !cua__exact_fits(&t, w, type, dot)))
 			cua__exact_retry(s, w, in, first + thread, size, packs, mask);
 		else
 			cua__exact_commit(w, &t, type, dot, packs * (uint32_t)N);
@@ -617,9 +764,7 @@ CUA_FORCE void cua__exact_block(struct cua__exact_shared *s, const struct cua__e
 		n = *r->count;
 	cached = cua__cached(n * size * (dot ? 2 : 1), r->kept_bytes);
 	cua__exact_begin(s);
-	cua__exact_open(
-		&w, cua__exact_windows_of(type, dot),
-		cua__window_for(0, cua__exact_least(type, dot), cua__exact_most(type, dot)));
+	cua__exact_open(&w, cua__exact_windows_of(type, dot), cua__exact_window_for(type, dot, 0));
 	if (((uintptr_t)x ^ (uintptr_t)y) & 15) {
 		/* x and y have no 16-byte boundary in common */
 		in.packs = n;
