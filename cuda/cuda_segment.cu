@@ -22,26 +22,35 @@
  */
 static __host__ __device__ constexpr unsigned tree_blocks(enum cua__fixed_length most, size_t size)
 {
-	return (most == CUA__FIXED_TINY       ? 6
-		: most == CUA__FIXED_FEW_ROWS ? 4
-					      : 3) -
+	return (most == CUA__FIXED_TINY || most == CUA__FIXED_LISTED ? 6
+		: most == CUA__FIXED_FEW_ROWS                        ? 4
+								     : 3) -
 	       (size > 2                    ? 0
-		: most == CUA__FIXED_LONGER ? 1
+		: most >= CUA__FIXED_LONGER ? 1
 					    : 2);
 }
 
+/* The same for the kernels of the list: strips, and the partial results of the strips. */
+static __host__ __device__ constexpr unsigned strip_blocks(size_t size)
+{
+	return size > 2 ? 3 : 2;
+}
+#define JOIN_BLOCKS 2
+
 /*
- * Mean bytes of a segment. Below them, most segments are short enough for a lane (TINY) or for a
- * few lanes (FEW_ROWS).
+ * Mean bytes of a segment. Below them, most segments are short enough for a lane (TINY), for a few
+ * lanes (FEW_ROWS), or for a warp (LISTED_FROM). Longer segments are all listed, because a warp a
+ * segment would leave warps idle.
  */
 #define TINY_BELOW 96
 #define FEW_ROWS_BELOW 1024
+#define LISTED_FROM 16384
 
 /*
- * Mean elements of a segment from which on the merge path is faster: it needs no list of long
- * segments.
+ * Mean elements of a segment from which on the merge path is faster: few segments end, so nearly
+ * all elements are streamed.
  */
-#define TREE_BELOW 16384
+#define TREE_BELOW 65536
 
 namespace
 {
@@ -58,16 +67,28 @@ __global__ void __launch_bounds__(CUA__SEGMENT_BLOCK, BLOCKS_PER_PROCESSOR)
 #define DEFINE_KERNELS(kind, T, two, C, A, none, widen, combine, store)                            \
 	template <enum cua__fixed_length MOST>                                                     \
 	__global__ void __launch_bounds__(CUA__TREE_THREADS, tree_blocks(MOST, sizeof(T)))         \
-		short_##kind(const __grid_constant__ struct cua__segments s)                       \
+		short_##kind(const __grid_constant__ struct cua__segments s,                       \
+			     const __grid_constant__ struct cua__fixed_lists f)                    \
 	{                                                                                          \
-		cua__segment_fixed_short_##kind(&s, MOST);                                         \
+		cua__segment_fixed_short_##kind(&s, &f, MOST);                                     \
 	}                                                                                          \
                                                                                                    \
-	__global__ void __launch_bounds__(CUA__TREE_THREADS,                                       \
-					  tree_blocks(CUA__FIXED_LONGER, sizeof(T)))               \
-		long_##kind(const __grid_constant__ struct cua__segments s)                        \
+	__global__ void __launch_bounds__(CUA__TREE_THREADS, strip_blocks(sizeof(T)))              \
+		strips_##kind(const __grid_constant__ struct cua__segments s,                      \
+			      const __grid_constant__ struct cua__fixed_lists f)                   \
 	{                                                                                          \
-		cua__segment_fixed_long_##kind(&s);                                                \
+		cua__after_predecessor();                                                          \
+		cua__segment_fixed_strips_##kind(&s, &f);                                          \
+	}                                                                                          \
+                                                                                                   \
+	__global__ void __launch_bounds__(CUA__TREE_THREADS, JOIN_BLOCKS)                          \
+		join_##kind(const __grid_constant__ struct cua__segments s,                        \
+			    const __grid_constant__ struct cua__fixed_lists f)                     \
+	{                                                                                          \
+		__shared__ struct cua__fixed_scratch scratch;                                      \
+                                                                                                   \
+		cua__after_predecessor();                                                          \
+		cua__segment_fixed_join_##kind(&s, &f, &scratch);                                  \
 	}
 CUA__TREE_FLOAT_SUMS(DEFINE_KERNELS)
 
@@ -79,9 +100,23 @@ static unsigned fast_blocks(const struct cua_context *ctx, const struct cua__seg
 			 BLOCKS_PER_PROCESSOR);
 }
 
+/*
+ * The mean for an upper bound of the number of segments; with fewer segments, the call takes
+ * longer.
+ */
+static enum cua__fixed_length most_segments(const struct cua__segments *s)
+{
+	const uint64_t mean = s->segments ? s->n / s->segments * s->size : 0;
+
+	return mean < TINY_BELOW       ? CUA__FIXED_TINY
+	       : mean < FEW_ROWS_BELOW ? CUA__FIXED_FEW_ROWS
+	       : mean < LISTED_FROM    ? CUA__FIXED_LONGER
+				       : CUA__FIXED_LISTED;
+}
+
 static size_t cuda_segments_scratch(struct cua_context *ctx, const struct cua__segments *s)
 {
-	return s->kind ? cua__fixed_lists_size(s)
+	return s->kind ? cua__fixed_lists_size(s, most_segments(s))
 		       : fast_blocks(ctx, s) * sizeof(struct cua__path_part);
 }
 
@@ -113,28 +148,24 @@ static size_t cuda_runs_scratch(struct cua_context *ctx, const struct cua__runs 
 
 static enum cua_status fixed(struct cua_context *ctx, const struct cua__segments *s)
 {
-	const struct cua__fixed_lists f = cua__fixed_lists(s);
+	typedef void kernel(struct cua__segments, struct cua__fixed_lists);
+	const enum cua__fixed_length most = most_segments(s);
+	const struct cua__fixed_lists f = cua__fixed_lists(s, most);
 	const uint64_t strip = cua__fixed_strip(s->size);
-	void (*is_short)(struct cua__segments) = NULL, (*is_long)(struct cua__segments) = NULL;
+	kernel *shorts = NULL, *strips = NULL, *join = NULL;
 	/* a warp for 32 segments, or for the elements of each strip */
 	uint64_t warps = s->segments < s->n / strip ? s->segments : s->n / strip;
-	/*
-	 * the mean for an upper bound of the number of segments; with fewer segments, the call
-	 * takes longer
-	 */
-	const uint64_t mean = s->n / s->segments * s->size;
-	const enum cua__fixed_length most = mean < TINY_BELOW       ? CUA__FIXED_TINY
-					    : mean < FEW_ROWS_BELOW ? CUA__FIXED_FEW_ROWS
-								    : CUA__FIXED_LONGER;
 	enum cua_status status;
 
 	switch (s->kind) {
 #define CHOOSE(kind, T, two, C, A, none, widen, combine, store)                                    \
 	case CUA__TREE_##kind:                                                                     \
-		is_short = most == CUA__FIXED_TINY       ? short_##kind<CUA__FIXED_TINY>           \
-			   : most == CUA__FIXED_FEW_ROWS ? short_##kind<CUA__FIXED_FEW_ROWS>       \
-							 : short_##kind<CUA__FIXED_LONGER>;        \
-		is_long = long_##kind;                                                             \
+		shorts = most == CUA__FIXED_TINY       ? short_##kind<CUA__FIXED_TINY>             \
+			 : most == CUA__FIXED_FEW_ROWS ? short_##kind<CUA__FIXED_FEW_ROWS>         \
+			 : most == CUA__FIXED_LONGER   ? short_##kind<CUA__FIXED_LONGER>           \
+						       : short_##kind<CUA__FIXED_LISTED>;            \
+		strips = strips_##kind;                                                            \
+		join = join_##kind;                                                                \
 		break;
 		CUA__TREE_FLOAT_SUMS(CHOOSE)
 	default: return CUA_ERROR_TYPE;
@@ -144,15 +175,19 @@ static enum cua_status fixed(struct cua_context *ctx, const struct cua__segments
 	status = ctx->runtime->set_bytes(ctx, f.state, 0, sizeof(*f.state));
 	if (!status)
 		status = cua__launch(
-			ctx, is_short,
+			ctx, shorts,
 			cua__grid(ctx, warps, CUA__TREE_WARPS, tree_blocks(most, s->size)),
-			CUA__TREE_THREADS, 0, *s);
+			CUA__TREE_THREADS, 0, *s, f);
 	/* no segment is longer than n */
-	if (!status && s->n > CUA__TREE_WARPS * strip)
-		status = cua__launch(ctx, is_long,
-				     cua__grid(ctx, f.capacity, CUA__TREE_WARPS,
-					       tree_blocks(CUA__FIXED_LONGER, s->size)),
-				     CUA__TREE_THREADS, 0, *s);
+	if (status || (most != CUA__FIXED_LISTED && s->n <= CUA__TREE_WARPS * strip))
+		return status;
+	status =
+		cua__launch_early(ctx, strips, cua__grid(ctx, f.capacity, 1, strip_blocks(s->size)),
+				  CUA__TREE_THREADS, 0, *s, f);
+	if (!status)
+		status = cua__launch_early(
+			ctx, join, cua__grid(ctx, f.capacity, CUA__TREE_THREADS, JOIN_BLOCKS),
+			CUA__TREE_THREADS, 0, *s, f);
 	return status;
 }
 

@@ -586,12 +586,20 @@ planted 'a segment without what other tiles have of it' segment_kernel \
   's/before.v = cua__segment_combine(op, type, from->carry, before.v)/(void)0/' segment
 planted 'a segment without what the part before has of it' segment_kernel \
   's/before.v = tail;/before.v = 0;/' segment
-planted 'partial results of a segment that are published without release' segment_tree.tmpl \
-  's/&l->arrived, 1, CUA_ACQ_REL,/\&l->arrived, 1, CUA_ACQUIRE,/' segment
-planted 'partials of a segment that are read without acquire' segment_tree.tmpl \
-  's/&l->arrived, 1, CUA_ACQ_REL,/\&l->arrived, 1, CUA_RELEASE,/' segment
-planted 'partials of a segment that other lanes read before lane 0 has them' segment_tree.tmpl \
-  's/cua_port_sync_warp(CUA__ALL_LANES)/(void)0/' segment
+planted 'a strip that two warps sum' segment_tree \
+  's/return t ^$/return t |/' segment
+planted 'a strip of the segment after' segment_tree.tmpl \
+  's/if (length > strip)/if (0)/' segment
+planted 'an entry that is loaded for the step after the next' segment_tree.tmpl \
+  's/f->entry\[(t + warps) \/ CUA__TREE_WARPS\]/f->entry[(t + warps + CUA__TREE_WARPS) \/ CUA__TREE_WARPS % (strips \/ CUA__TREE_WARPS)]/' segment
+planted 'chunks of a lane that are combined with their neighbours' segment_tree.tmpl \
+  's/c < n ? K(cua__fixed_of_entry)(f, e + c)/c < n ? K(cua__fixed_of_entry)(f, e)/' segment
+planted 'a warp that combines the chunks of another segment' segment_tree.tmpl \
+  's/(f, e - lane + from, n, lane)/(f, e, n, lane)/' segment
+planted 'values of a block that are overwritten before they are combined' segment_tree.tmpl \
+  '/the warps. values are read/,/}/s/cua_port_sync_block();/(void)0;/' segment
+planted 'lanes of long segments that are read too early' segment_tree.tmpl \
+  '/of_block\[thread \/ 32\], of_warp/,/for (/s/cua_port_sync_block();/(void)0;/' segment
 planted 'a strip without what is moved out of its last row' segment_tree.tmpl \
   's/if (shift && full - (int32_t)shift < length)/if (0)/' segment
 planted 'columns of a strip that are not moved to their lanes' segment_tree.tmpl \
@@ -603,9 +611,9 @@ planted 'few rows whose last lane takes columns of the wrong pack' segment_tree.
 planted 'a strip with what is before and after it' segment_tree.tmpl \
   's/if (at < 0 || at + WIDTH > length)/if (0)/' segment
 planted 'a segment on the list of which one chunk is another one' segment_tree \
-  's/base << CUA__FIXED_CHUNK_BITS | c)/base << CUA__FIXED_CHUNK_BITS | c \/ 2)/' segment
+  's/CUA_WRITE(e->first, x + c \* chunk)/CUA_WRITE(e->first, x + c \/ 2 * chunk)/' segment
 planted 'a segment that finds no room on the list and is not stored' segment_tree \
-  's/return listed;/return 1;/' segment
+  's/return fits;/return 1;/' segment
 planted 'a run that begins again with each warp' filter_kernel \
   's/t->before = cua__filter_load_before(k, x);/;/' filter
 planted 'a run that begins again with each load' filter_kernel \
@@ -704,6 +712,12 @@ planted 'chunks that other threads combine' tree_block.tmpl \
   's/chunk = thread; chunk/chunk = (thread + 1) % CUA__TREE_THREADS; chunk/' tree
 planted 'lanes that take in their neighbours first' tree_block.tmpl \
   's/(lane + half) % 32/(lane + (half > 4 ? 24 - half : half)) % 32/' tree
+planted 'rows that are skipped although a lane improves' tree_block.tmpl \
+  's/n) > known) != 0/n) > known) == CUA__ALL_LANES/' tree
+planted 'a greatest key that no lane has' tree_block.tmpl \
+  's/known = other > known ? other : known;/known = ~(uint64_t)0;/' tree
+planted 'a greatest key of no pack but the first' tree_block.tmpl \
+  's/i < n \* N; i++) {/i < N; i++) {/' tree
 planted 'a row without its last element' tree_block.tmpl \
   's/int more = pack + j < left;/int more = pack + j + 1 < left;/' tree
 planted 'a map of which max_probes bounds nothing' hashmap_common \
@@ -725,12 +739,6 @@ planted 'a stage that is stored before it is written' hashmap_regions \
 planted 'words that are staged before their offsets are known' hashmap_regions \
   '/before += n\[j\];/,/CUA__UNROLL/s/cua_port_sync_block();/(void)0;/'
 planted 'a tile that claims more than the room of its regions' hashmap_regions \
-planted 'rows that are skipped although a lane improves' tree_block.tmpl \
-  's/n) > known) != 0/n) > known) == CUA__ALL_LANES/' tree
-planted 'a greatest key that no lane has' tree_block.tmpl \
-  's/known = other > known ? other : known;/known = ~(uint64_t)0;/' tree
-planted 'a greatest key of no pack but the first' tree_block.tmpl \
-  's/i < n \* N; i++) {/i < N; i++) {/' tree
   's/crowded |= claimed\[j % 2\] + n\[j\] > a->room;/;/'
 planted 'overflowing words of a build that do not search their home' hashmap_regions \
   's/if (cua__regions_has(k, table, home, CUA_READ(number\[home\]), w))/if (0)/'

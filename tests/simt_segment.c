@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The kernels of segmented reductions: the functions of the GPU, in small tiles. */
 #define CUA__SEGMENT_ITEMS 3u
+#define CUA__FIXED_LANE_CHUNKS 2u
+#define CUA__FIXED_WARP_CHUNKS 3u
 
 #include <math.h>
 #include <stdio.h>
@@ -210,6 +212,8 @@ END_TEST
 /* ---- mode FIXED ---- */
 
 static uint64_t lists[100000];
+static enum cua__fixed_length most;
+static struct cua__fixed_lists fixed_lists;
 
 static struct cua_complex_f32 x_c32[MOST + 8], results_c32[MOST + 2];
 static struct cua_f16 x_f16[MOST + 8], results_f16[MOST + 2];
@@ -237,7 +241,8 @@ static void make_fixed(const struct fixed_type *t, uint64_t n, uint64_t most_len
 	segments.scratch = lists;
 	segments.x = t->x + first * size;
 	segments.results = t->results;
-	ck_assert_uint_le(cua__fixed_lists_size(&segments), sizeof(lists));
+	fixed_lists = cua__fixed_lists(&segments, most);
+	ck_assert_uint_le(cua__fixed_lists_size(&segments, most), sizeof(lists));
 	for (uint64_t k = 0; k < n; k++) {
 		double v = ldexp((double)next_random(), (int)(next_random() % 80));
 
@@ -287,39 +292,76 @@ static void short_setup(void)
 	memset(lists, 0, sizeof(struct cua__fixed_state));
 }
 
-static enum cua__fixed_length most;
-
 static void fixed_short(void)
 {
+	const struct cua__fixed_lists *f = &fixed_lists;
+
 	switch (segments.kind) {
-	case CUA__TREE_sum_f32: cua__segment_fixed_short_sum_f32(&segments, most); break;
-	case CUA__TREE_sum_f64: cua__segment_fixed_short_sum_f64(&segments, most); break;
-	case CUA__TREE_sum_f16: cua__segment_fixed_short_sum_f16(&segments, most); break;
-	default: cua__segment_fixed_short_sum_c32(&segments, most);
+	case CUA__TREE_sum_f32: cua__segment_fixed_short_sum_f32(&segments, f, most); break;
+	case CUA__TREE_sum_f64: cua__segment_fixed_short_sum_f64(&segments, f, most); break;
+	case CUA__TREE_sum_f16: cua__segment_fixed_short_sum_f16(&segments, f, most); break;
+	default: cua__segment_fixed_short_sum_c32(&segments, f, most);
 	}
 }
 
-/* The second kernel starts from the list that the last run of the first kernel left. */
-static void long_setup(void)
+/* Each later kernel starts from the memory that the last run of the kernel before it left. */
+static void strips_setup(void)
 {
-	struct cua__fixed_lists f = cua__fixed_lists(&segments);
+	memset(fixed_lists.partial, 0xff,
+	       (size_t)((char *)lists + sizeof(lists) - (char *)fixed_lists.partial));
+}
 
-	for (uint64_t e = 0; e < f.state->entries && e < f.capacity - f.state->cut; e++) {
-		struct cua__fixed_long *l = &f.list[f.entry[e] >> CUA__FIXED_CHUNK_BITS];
+static void fixed_strips(void)
+{
+	const struct cua__fixed_lists *f = &fixed_lists;
 
-		l->arrived = 0;
-		memset((char *)segments.results + l->segment * segments.size, 0xff, segments.size);
+	switch (segments.kind) {
+	case CUA__TREE_sum_f32: cua__segment_fixed_strips_sum_f32(&segments, f); break;
+	case CUA__TREE_sum_f64: cua__segment_fixed_strips_sum_f64(&segments, f); break;
+	case CUA__TREE_sum_f16: cua__segment_fixed_strips_sum_f16(&segments, f); break;
+	default: cua__segment_fixed_strips_sum_c32(&segments, f);
 	}
 }
 
-static void fixed_long(void)
+static void join_lists_setup(void)
 {
+	for (uint64_t e = 0;
+	     e < fixed_lists.state->entries && e < fixed_lists.capacity - fixed_lists.state->cut;
+	     e++)
+		memset((char *)segments.results + fixed_lists.entry[e].segment * segments.size,
+		       0xff, segments.size);
+}
+
+static void fixed_join(void)
+{
+	const struct cua__fixed_lists *f = &fixed_lists;
+	struct cua__fixed_scratch *s = simt_shared(sizeof(*s));
+
 	switch (segments.kind) {
-	case CUA__TREE_sum_f32: cua__segment_fixed_long_sum_f32(&segments); break;
-	case CUA__TREE_sum_f64: cua__segment_fixed_long_sum_f64(&segments); break;
-	case CUA__TREE_sum_f16: cua__segment_fixed_long_sum_f16(&segments); break;
-	default: cua__segment_fixed_long_sum_c32(&segments);
+	case CUA__TREE_sum_f32: cua__segment_fixed_join_sum_f32(&segments, f, s); break;
+	case CUA__TREE_sum_f64: cua__segment_fixed_join_sum_f64(&segments, f, s); break;
+	case CUA__TREE_sum_f16: cua__segment_fixed_join_sum_f16(&segments, f, s); break;
+	default: cua__segment_fixed_join_sum_c32(&segments, f, s);
 	}
+}
+
+/* The kernels one after another; `check` follows the last. */
+static void try_fixed(unsigned blocks, unsigned lanes, const char *(*check)(void))
+{
+	struct simt_case c = {.name = "short segments", .setup = short_setup, .body = fixed_short};
+
+	try_shape(c, blocks, lanes, 2);
+	c.name = "strips of long segments";
+	c.setup = strips_setup;
+	c.body = fixed_strips;
+	try_shape(c, 2, 96, 1);
+	try_shape(c, 3, 256, 1);
+	c.name = "long segments";
+	c.setup = join_lists_setup;
+	c.body = fixed_join;
+	c.check = check;
+	try_shape(c, 2, 256, 2);
+	try_shape(c, 1, 256, 1);
 }
 
 START_TEST(fixed)
@@ -331,25 +373,16 @@ START_TEST(fixed)
 	} shapes[] = {
 		{2, 64, 500, 5, 1},     {2, 32, 3000, 40, 0},     {1, 64, 5000, 700, 1},
 		{2, 96, 9000, 3000, 0}, {2, 32, 39000, 39000, 0}, {1, 32, 20000, 9000, 2},
-		{2, 64, 6000, 120, 0},
+		{2, 64, 6000, 120, 0},  {1, 64, 39000, 19000, 0},
 	};
 
 	rng = 3;
 	for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++)
 		for (size_t t = 0; t < sizeof(fixed_types) / sizeof(fixed_types[0]); t++) {
-			struct simt_case c = {.name = "short segments", .setup = short_setup};
-
+			most = (enum cua__fixed_length)((i + t) % 4);
 			make_fixed(&fixed_types[t], shapes[i].n, shapes[i].most_length,
 				   shapes[i].empty);
-			most = (enum cua__fixed_length)((i + t) % 3);
-			c.body = fixed_short;
-			try_shape(c, shapes[i].blocks, shapes[i].lanes, 2);
-			c.name = "long segments";
-			c.setup = long_setup;
-			c.body = fixed_long;
-			c.check = fixed_check;
-			try_shape(c, 2, 256, 2);
-			try_shape(c, 1, 256, 1);
+			try_fixed(shapes[i].blocks, shapes[i].lanes, fixed_check);
 		}
 }
 END_TEST
@@ -371,29 +404,18 @@ static const char *cut_check(void)
 
 START_TEST(fixed_cut)
 {
-	struct simt_case c = {.name = "more long segments than the list can hold",
-			      .setup = short_setup};
-
 	rng = 5;
-	for (int blocks = 1; blocks < 3; blocks++) {
+	for (unsigned blocks = 1; blocks < 3; blocks++) {
 		struct model_call call = {.op = CUA_REDUCE_SUM, .type = CUA_F32, .n = 20000};
 
+		most = CUA__FIXED_LONGER;
 		make_fixed(&fixed_types[0], 20000, 20000, 0);
 		segments.segments = 41;
 		for (uint64_t i = 0; i <= segments.segments; i++)
 			offsets[i] = i % 2 ? segments.n : 0;
 		call.x = segments.x;
 		expected[0] = model_reduce(&call);
-		most = CUA__FIXED_LONGER;
-		c.name = "more long segments than the list can hold";
-		c.setup = short_setup;
-		c.check = NULL;
-		c.body = fixed_short;
-		try_shape(c, (unsigned)blocks, 64, 2);
-		c.setup = long_setup;
-		c.check = cut_check;
-		c.body = fixed_long;
-		try_shape(c, (unsigned)blocks, 64, 2);
+		try_fixed(blocks, 64, cut_check);
 	}
 }
 END_TEST

@@ -13,9 +13,11 @@
  *   cua__fixed_chunk cua__fixed_warp: a chunk, and a segment of a single chunk, by a warp
  *   cua__fixed_longer: segments that are summed by a warp or listed
  *   cua__fixed_tiny_apart cua__fixed_longer_apart cua__fixed_rest_apart, which are not inlined
- *   cua__fixed_entry: an entry of the list, by a warp
+ *   cua__fixed_partial cua__fixed_of_entry: the partial result of a strip, and of a chunk
+ *   cua__fixed_join_lane cua__fixed_accumulator: the chunks of a segment, by a lane and by more
  *   cua__segment_fixed_short, the first kernel
- *   cua__segment_fixed_long, the second kernel
+ *   cua__segment_fixed_strips, the second kernel
+ *   cua__segment_fixed_join, the third kernel
  */
 #define K(name) CUA__NAME_OF(name, CUA__KIND)
 #define T K(cua__tree_element)
@@ -381,15 +383,15 @@ CUA_FORCE void K(cua__fixed_groups)(const struct cua__segments *s, const struct 
 }
 
 /*
- * The same for segments of more than `few` elements: the warp sums them, or lists the long ones.
+ * The same for segments of more than `few` elements: the warp sums segments of at most `most`
+ * elements, and lists longer segments.
  */
-CUA_FORCE void K(cua__fixed_longer)(const struct cua__segments *s, const struct cua__path *path,
-				    uint64_t first, uint64_t begin, uint64_t n, uint32_t few)
+CUA_FORCE void K(cua__fixed_longer)(const struct cua__segments *s, const struct cua__fixed_lists *f,
+				    const struct cua__path *path, uint64_t first, uint64_t begin,
+				    uint64_t n, uint32_t few, uint32_t most)
 {
-	const struct cua__fixed_lists f = cua__fixed_lists(s);
-	const int is_long = n > CUA__TREE_WARPS * cua__fixed_strip(sizeof(T));
-	const uint32_t chunks = is_long ? (uint32_t)cua__tree_shape(n, sizeof(T)).chunks : 0;
-	uint32_t rest = cua_port_ballot(CUA__ALL_LANES, n > few && !is_long);
+	const int listed = n > most;
+	uint32_t rest = few < most ? cua_port_ballot(CUA__ALL_LANES, n > few && !listed) : 0;
 
 	for (; rest; rest &= rest - 1) {
 		uint32_t from = cua_port_ffs_u32(rest) - 1;
@@ -398,8 +400,8 @@ CUA_FORCE void K(cua__fixed_longer)(const struct cua__segments *s, const struct 
 
 		K(cua__fixed_warp)(s, path, first + from, its_begin, its_n);
 	}
-	if (cua_port_ballot(CUA__ALL_LANES, is_long) && !cua__fixed_list(&f, first, chunks) &&
-	    is_long)
+	if (cua_port_ballot(CUA__ALL_LANES, listed) &&
+	    !cua__fixed_list(f, sizeof(T), first, begin, n, listed) && listed)
 		K(cua__fixed_put)
 	(s, first + cua_port_lane(), n, K(cua__tree_widen)(NULL, K(cua__tree_none)(), 0, 0, 0));
 }
@@ -414,78 +416,94 @@ CUA__FIXED_APART void K(cua__fixed_tiny_apart)(const struct cua__segments *s, ui
 }
 
 CUA__FIXED_APART void K(cua__fixed_longer_apart)(const struct cua__segments *s,
+						 const struct cua__fixed_lists *f,
 						 struct cua__path path, uint64_t first,
 						 uint64_t begin, uint64_t n)
 {
 	const uint32_t few = CUA__FIXED_GROUP_ROWS * (uint32_t)(32 * 16 / sizeof(T));
 
-	K(cua__fixed_longer)(s, &path, first, begin, n, few);
+	K(cua__fixed_longer)
+	(s, f, &path, first, begin, n, few, CUA__TREE_WARPS * cua__fixed_strip(sizeof(T)));
 }
 
-CUA__FIXED_APART void K(cua__fixed_rest_apart)(const struct cua__segments *s, struct cua__path path,
-					       uint64_t first, uint64_t begin, uint64_t n)
+CUA__FIXED_APART void K(cua__fixed_rest_apart)(const struct cua__segments *s,
+					       const struct cua__fixed_lists *f,
+					       struct cua__path path, uint64_t first,
+					       uint64_t begin, uint64_t n)
 {
 	K(cua__fixed_groups)(s, &path, first, begin, n);
-	K(cua__fixed_longer_apart)(s, path, first, begin, n);
+	K(cua__fixed_longer_apart)(s, f, path, first, begin, n);
 }
 
-/* A warp processes entry e of the list. */
-CUA_FORCE void K(cua__fixed_entry)(const struct cua__segments *s, const struct cua__fixed_lists *f,
-				   const struct cua__path *path, uint64_t e)
+/* The partial result of strip t of the list. */
+CUA_FORCE A K(cua__fixed_partial)(const struct cua__fixed_lists *f, uint64_t t)
 {
 	enum { WORDS = sizeof(A) / 8 };
-	const struct cua__reduce one = cua__segment_reduce(s);
-	const uint64_t entry = CUA_READ(f->entry[e]);
-	const uint64_t first_entry = entry >> CUA__FIXED_CHUNK_BITS;
-	struct cua__fixed_long *l = &f->list[first_entry];
-	const uint64_t i = CUA_READ(l->segment), begin = cua__path_offset(path, i);
-	const uint64_t n = cua__path_offset(path, i + 1) - begin;
-	const struct cua__tree_shape shape = cua__tree_shape(n, sizeof(T));
-	const uint32_t lane = cua_port_lane();
 	uint64_t words[WORDS];
-	uint32_t last = 0;
-	A v, sum;
+	A v;
 
-	v = K(cua__fixed_chunk)(&one, s, path, begin, n, shape.rows,
-				entry % (1u << CUA__FIXED_CHUNK_BITS));
-	if (shape.chunks > 1) {
-		if (lane == 0) {
-			memcpy(words, &v, sizeof(v));
-			for (unsigned w = 0; w < WORDS; w++)
-				CUA_WRITE(f->partial[e * CUA__TREE_WORDS + w], words[w]);
-			last = cua_port_fetch_add_u64(&l->arrived, 1, CUA_ACQ_REL, CUA_SCOPE_DEVICE,
-						      CUA_SPACE_GLOBAL) == shape.chunks - 1;
-		}
-		if (!cua_port_shuffle_u32(CUA__ALL_LANES, last, 0))
-			return;
-		cua_port_sync_warp(CUA__ALL_LANES);
-		v = K(cua__tree_widen)(&one, K(cua__tree_none)(), 0, 0, 0);
-		for (uint32_t base = 0; base < CUA__TREE_THREADS; base += 32) {
-			sum = K(cua__tree_widen)(&one, K(cua__tree_none)(), 0, 0, 0);
-			for (uint64_t c = base + lane; c < shape.chunks; c += CUA__TREE_THREADS) {
-				A partial;
-
-				for (unsigned w = 0; w < WORDS; w++)
-					words[w] = CUA_READ(
-						f->partial[(first_entry + c) * CUA__TREE_WORDS +
-							   w]);
-				memcpy(&partial, words, sizeof(partial));
-				sum = K(cua__tree_combine)(sum, partial);
-			}
-			sum = K(cua__tree_from)(K(cua__tree_lanes)(sum, 16), 0);
-			if (lane == base / 32)
-				v = sum;
-		}
-		v = K(cua__tree_lanes)(v, CUA__TREE_WARPS / 2);
-	}
-	if (lane == 0)
-		K(cua__fixed_put)(s, i, n, v);
+	CUA__UNROLL
+	for (unsigned w = 0; w < WORDS; w++)
+		words[w] = CUA_READ(f->partial[t * WORDS + w]);
+	memcpy(&v, words, sizeof(v));
+	return v;
 }
+
+/* The partial result of the chunk of entry e. */
+CUA_FORCE A K(cua__fixed_of_entry)(const struct cua__fixed_lists *f, uint64_t e)
+{
+	A v[CUA__TREE_WARPS];
+
+	CUA__UNROLL
+	for (unsigned w = 0; w < CUA__TREE_WARPS; w++)
+		v[w] = K(cua__fixed_partial)(f, e * CUA__TREE_WARPS + w);
+	CUA__UNROLL
+	for (unsigned half = CUA__TREE_WARPS / 2; half; half /= 2) {
+		CUA__UNROLL
+		for (unsigned w = 0; w < half; w++)
+			v[w] = K(cua__tree_combine)(v[w], v[w + half]);
+	}
+	return v[0];
+}
+
+/* A lane combines the n chunks of entries e to e + n - 1. */
+CUA_FORCE A K(cua__fixed_join_lane)(const struct cua__fixed_lists *f, uint64_t e, uint32_t n)
+{
+	enum { MOST = CUA__FIXED_LANE_CHUNKS };
+	A v[MOST];
+
+	CUA__UNROLL
+	for (uint32_t c = 0; c < MOST; c++)
+		v[c] = c < n ? K(cua__fixed_of_entry)(f, e + c)
+			     : K(cua__tree_widen)(NULL, K(cua__tree_none)(), 0, 0, 0);
+	CUA__UNROLL
+	for (uint32_t half = MOST / 2; half; half /= 2) {
+		CUA__UNROLL
+		for (uint32_t c = 0; c < half; c++)
+			v[c] = K(cua__tree_combine)(v[c], v[c + half]);
+	}
+	return v[0];
+}
+
+/*
+ * The value of accumulator `own` of the n chunks of entries e to e + n - 1.
+ */
+CUA_FORCE A K(cua__fixed_accumulator)(const struct cua__fixed_lists *f, uint64_t e, uint32_t n,
+				      uint32_t own)
+{
+	A v = K(cua__tree_widen)(NULL, K(cua__tree_none)(), 0, 0, 0);
+
+	for (uint32_t c = own; c < n; c += CUA__TREE_THREADS)
+		v = K(cua__tree_combine)(v, K(cua__fixed_of_entry)(f, e + c));
+	return v;
+}
+
 /*
  * The first kernel. Progress: no thread waits for another warp. `most` is a constant: the expected
  * length of most segments.
  */
 CUA_FORCE void K(cua__segment_fixed_short)(const struct cua__segments *s,
+					   const struct cua__fixed_lists *f,
 					   enum cua__fixed_length most)
 {
 	enum { N = 16 / sizeof(T), TINY = CUA__FIXED_TINY_PACKS * N };
@@ -497,7 +515,7 @@ CUA_FORCE void K(cua__segment_fixed_short)(const struct cua__segments *s,
 	uint32_t at_once;
 
 	cua__path_init(&path, s);
-	at_once = cua__fixed_at_once(&path, warps, cua__fixed_strip(sizeof(T)));
+	at_once = cua__fixed_at_once(&path, warps, cua__fixed_strip(sizeof(T)), most);
 	for (uint64_t first = warp * at_once; first < path.segments; first += warps * at_once) {
 		uint64_t i = first + lane, begin = 0, n = 0;
 
@@ -514,37 +532,117 @@ CUA_FORCE void K(cua__segment_fixed_short)(const struct cua__segments *s,
 		if (!cua_port_ballot(CUA__ALL_LANES, n > TINY))
 			continue;
 		if (most == CUA__FIXED_TINY) {
-			K(cua__fixed_rest_apart)(s, path, first, begin, n);
+			K(cua__fixed_rest_apart)(s, f, path, first, begin, n);
 		} else if (most == CUA__FIXED_FEW_ROWS) {
 			K(cua__fixed_groups)(s, &path, first, begin, n);
 			if (cua_port_ballot(CUA__ALL_LANES, n > CUA__FIXED_GROUP_ROWS * 32 * N))
-				K(cua__fixed_longer_apart)(s, path, first, begin, n);
+				K(cua__fixed_longer_apart)(s, f, path, first, begin, n);
+		} else if (most == CUA__FIXED_LONGER) {
+			K(cua__fixed_longer)
+			(s, f, &path, first, begin, n, TINY,
+			 CUA__TREE_WARPS * cua__fixed_strip(sizeof(T)));
 		} else {
-			K(cua__fixed_longer)(s, &path, first, begin, n, TINY);
+			K(cua__fixed_longer)(s, f, &path, first, begin, n, TINY, TINY);
 		}
 	}
 }
 
 /*
- * The second kernel. Progress: no warp waits for another warp. Argument: each warp stores its
- * chunk's partial result and then adds 1 to the segment's count, with acquire and release at device
- * scope. These additions form a release sequence. So the lane 0 that finds all other chunks counted
- * has acquired their partial results. The warp barrier after it passes them to its lanes, and the
- * warp finishes the segment.
+ * The second kernel: the strips of the list. Progress: no thread waits for another warp. Step t of
+ * the grid is a strip of entry t / CUA__TREE_WARPS. A chunk may have fewer strips; the values of
+ * the others are empty.
  */
-CUA_FORCE void K(cua__segment_fixed_long)(const struct cua__segments *s)
+CUA_FORCE void K(cua__segment_fixed_strips)(const struct cua__segments *s,
+					    const struct cua__fixed_lists *f)
 {
+	enum { WORDS = sizeof(A) / 8 };
 	const uint64_t warps = cua_port_grid_size() * (cua_port_block_size() / 32);
-	const struct cua__fixed_lists f = cua__fixed_lists(s);
-	uint64_t entries = CUA_READ(f.state->entries), cut = CUA_READ(f.state->cut), e;
+	const uint64_t strips = cua__fixed_entries(f) * CUA__TREE_WARPS;
+	const struct cua__reduce one = cua__segment_reduce(s);
+	struct cua__fixed_entry next = {0, 0, 0, 0, 0};
 	struct cua__path path;
+	uint64_t t = cua_port_block() * (cua_port_block_size() / 32) + cua_port_thread() / 32;
 
-	if (entries > f.capacity - cut)
-		entries = f.capacity - cut;
 	cua__path_init(&path, s);
-	e = cua_port_block() * (cua_port_block_size() / 32) + cua_port_thread() / 32;
-	for (; e < entries; e += warps)
-		K(cua__fixed_entry)(s, &f, &path, e);
+	if (t < strips)
+		next = CUA_READ(f->entry[t / CUA__TREE_WARPS]);
+	for (; t < strips; t += warps) {
+		const struct cua__fixed_entry e = next;
+		const uint64_t strip = e.rows * (uint64_t)(32 * 16 / sizeof(T));
+		const uint64_t at = cua__fixed_strip_at(t), before = at % CUA__TREE_WARPS * strip;
+		uint64_t length = e.n > before ? e.n - before : 0, words[WORDS];
+		A v;
+
+		/* loaded ahead, so that the elements of the next strip can be loaded at once */
+		if (t + warps < strips)
+			next = CUA_READ(f->entry[(t + warps) / CUA__TREE_WARPS]);
+		if (length > strip)
+			length = strip;
+		v = K(cua__tree_lanes)(
+			K(cua__fixed_strip)(&one, &path, s->x, e.first + before, length, e.rows),
+			16);
+		memcpy(words, &v, sizeof(v));
+		CUA__UNROLL
+		for (unsigned w = 0; w < WORDS; w++)
+			if (cua_port_lane() == 0)
+				CUA_WRITE(f->partial[at * WORDS + w], words[w]);
+	}
+}
+
+/*
+ * The third kernel, of blocks of CUA__TREE_THREADS threads: combines the partial results of each
+ * listed segment and stores its sum. A thread has an entry. The thread of a segment's first entry
+ * combines up to CUA__FIXED_LANE_CHUNKS chunks itself. Its warp combines up to
+ * CUA__FIXED_WARP_CHUNKS chunks, and the block more.
+ *
+ * Progress: a block waits only at its own barriers.
+ */
+CUA_FORCE void K(cua__segment_fixed_join)(const struct cua__segments *s,
+					  const struct cua__fixed_lists *f,
+					  struct cua__fixed_scratch *sh)
+{
+	const uint64_t entries = cua__fixed_entries(f);
+	const uint32_t thread = cua_port_thread(), lane = cua_port_lane();
+
+	for (uint64_t base = cua_port_block() * CUA__TREE_THREADS; base < entries;
+	     base += cua_port_grid_size() * CUA__TREE_THREADS) {
+		const uint64_t e = base + thread;
+		uint32_t chunks = e < entries ? CUA_READ(f->entry[e].chunks) : 0, of_warp;
+		uint64_t i = chunks ? CUA_READ(f->entry[e].segment) : 0;
+
+		if (chunks && chunks <= CUA__FIXED_LANE_CHUNKS)
+			K(cua__fixed_put)(s, i, 0, K(cua__fixed_join_lane)(f, e, chunks));
+		of_warp = cua_port_ballot(CUA__ALL_LANES, chunks > CUA__FIXED_LANE_CHUNKS &&
+								  chunks <= CUA__FIXED_WARP_CHUNKS);
+		for (; of_warp; of_warp &= of_warp - 1) {
+			const uint32_t from = cua_port_ffs_u32(of_warp) - 1;
+			const uint32_t n = cua_port_shuffle_u32(CUA__ALL_LANES, chunks, from);
+			const A v = K(cua__fixed_accumulator)(f, e - lane + from, n, lane);
+			const A sum = K(cua__tree_from)(K(cua__tree_lanes)(v, 16), 0);
+
+			if (lane == from)
+				K(cua__fixed_put)(s, i, 0, sum);
+		}
+		of_warp = cua_port_ballot(CUA__ALL_LANES, chunks > CUA__FIXED_WARP_CHUNKS);
+		if (lane == 0)
+			CUA_WRITE(sh->of_block[thread / 32], of_warp);
+		cua_port_sync_block();
+		for (uint32_t w = 0; w < CUA__TREE_WARPS; w++)
+			for (uint32_t some = CUA_READ(sh->of_block[w]); some; some &= some - 1) {
+				const uint64_t at = base + w * 32 + cua_port_ffs_u32(some) - 1;
+				A v = K(cua__fixed_accumulator)(
+					f, at, CUA_READ(f->entry[at].chunks), thread);
+
+				v = K(cua__tree_packs)(v, sh->warps);
+				if (thread == 0)
+					K(cua__fixed_put)
+				(s, CUA_READ(f->entry[at].segment), 0, v);
+				/* the warps' values are read before the next ones are written */
+				cua_port_sync_block();
+			}
+		/* of_block is read before the next ballots are written */
+		cua_port_sync_block();
+	}
 }
 
 #undef K
