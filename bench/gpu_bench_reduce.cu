@@ -937,7 +937,7 @@ int main(int argc, char **argv)
 	variance_case(fitting(256 * Mi, 4, 1));
 	norm_case(fitting(256 * Mi, 8, 1));
 	complex_case(fitting(256 * Mi, 8, 2));
-	for (size_t mean = 10; mean <= 100000; mean *= 100)
+	for (size_t mean = 10; mean <= 100000; mean *= 10)
 		segment_cases(fitting(256 * Mi, 16, 1), mean);
 
 	finish_table(fitting(33 * Mi, 4, 1));
