@@ -299,7 +299,7 @@ enum cua_status run_count(struct cua_context *ctx, const struct cua__histogram_p
 
 	if (p->sampled)
 		status = run_layout(ctx, p, CUA__COUNT_CACHE,
-				    (size_t)cua__histogram_cache_words(&p->job) * 4);
+				    (size_t)cua__histogram_words(CUA__COUNT_CACHE, &p->job) * 4);
 	return status ? status : run_layout(ctx, p, p->layout, p->shared);
 }
 

@@ -143,7 +143,7 @@ static uint32_t model_slot(const struct cua__histogram *h, uint64_t raw)
 	return bin != CUA_HISTOGRAM_NO_BIN ? bin : h->bins + side;
 }
 
-/* Makes the call's plan; the elements begin one element behind an aligned address. */
+/* Makes the call's plan; the elements begin an element behind an aligned address. */
 static void make(const struct setting *t, int closed)
 {
 	struct cua__histogram h;
@@ -289,7 +289,7 @@ static void next_setup(void)
 
 static size_t shared_of(enum cua__histogram_layout layout)
 {
-	return layout == CUA__COUNT_CACHE ? (size_t)cua__histogram_cache_words(&plan.job) * 4
+	return layout == CUA__COUNT_CACHE ? (size_t)cua__histogram_words(layout, &plan.job) * 4
 					  : plan.shared;
 }
 

@@ -30,12 +30,15 @@ CUA_FORCE uint32_t cua__histogram_per_word(enum cua__histogram_layout layout)
 	return 32 / cua__histogram_field_bits(layout);
 }
 
-/* Words of a private histogram with this many counters. */
-CUA_FORCE uint32_t cua__histogram_words(enum cua__histogram_layout layout, uint32_t counters)
+/* Words of a block's private histogram, or of its cache, in shared memory. */
+CUA_FORCE uint32_t cua__histogram_words(enum cua__histogram_layout layout,
+					const struct cua__histogram_job *j)
 {
+	const uint32_t counters = j->range_counters;
+
 	switch (layout) {
 	case CUA__COUNT_COLUMNS: return counters * 32;
-	case CUA__COUNT_CACHE: return 0;
+	case CUA__COUNT_CACHE: return cua__histogram_cache_words(j);
 	default:
 		return counters / cua__histogram_per_word(layout) +
 		       (counters % cua__histogram_per_word(layout) != 0);

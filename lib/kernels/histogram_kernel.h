@@ -77,9 +77,7 @@ CUA_FORCE void cua__histogram_begin(enum cua_type type, enum cua__histogram_rule
 				    uint32_t *shared, struct cua__histogram_block *block)
 {
 	struct cua__histogram_own *own = &block->own;
-	const uint32_t words = layout == CUA__COUNT_CACHE
-				       ? cua__histogram_cache_words(j)
-				       : cua__histogram_words(layout, j->range_counters);
+	const uint32_t words = cua__histogram_words(layout, j);
 	uint32_t w;
 
 	if (rule == CUA__RULE_EDGES) {

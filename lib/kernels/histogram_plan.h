@@ -215,9 +215,7 @@ static inline int cua__histogram_plan(const struct cua__histogram *h, uint32_t p
 		blocks = CUA__HISTOGRAM_MOST_ADDED / job->counters;
 	blocks = blocks / job->ranges * job->ranges;
 	job->blocks = blocks ? (uint32_t)blocks : job->ranges;
-	words = p->layout == CUA__COUNT_CACHE
-			? cua__histogram_cache_words(job)
-			: cua__histogram_words(p->layout, job->range_counters);
+	words = cua__histogram_words(p->layout, job);
 	job->private_words = p->layout == CUA__COUNT_COLUMNS ? job->counters
 			     : p->layout == CUA__COUNT_CACHE ? 0
 							     : (uint32_t)words;

@@ -14,6 +14,7 @@
  *   cua__fixed_longer: segments that are summed by a warp or listed
  *   cua__fixed_tiny_apart cua__fixed_longer_apart cua__fixed_rest_apart, which are not inlined
  *   cua__fixed_partial cua__fixed_of_entry: the partial result of a strip, and of a chunk
+ *   cua__fixed_halves: several partial results combined
  *   cua__fixed_join_lane cua__fixed_accumulator: the chunks of a segment, by a lane and by more
  *   cua__segment_fixed_short, the first kernel
  *   cua__segment_fixed_strips, the second kernel
@@ -449,6 +450,18 @@ CUA_FORCE A K(cua__fixed_partial)(const struct cua__fixed_lists *f, uint64_t t)
 	return v;
 }
 
+/* Combines n values, a power of two, by halves: each with the value n / 2 behind it, and so on. */
+CUA_FORCE A K(cua__fixed_halves)(A *v, unsigned n)
+{
+	CUA__UNROLL
+	for (unsigned half = n / 2; half; half /= 2) {
+		CUA__UNROLL
+		for (unsigned i = 0; i < half; i++)
+			v[i] = K(cua__tree_combine)(v[i], v[i + half]);
+	}
+	return v[0];
+}
+
 /* The partial result of the chunk of entry e. */
 CUA_FORCE A K(cua__fixed_of_entry)(const struct cua__fixed_lists *f, uint64_t e)
 {
@@ -457,13 +470,7 @@ CUA_FORCE A K(cua__fixed_of_entry)(const struct cua__fixed_lists *f, uint64_t e)
 	CUA__UNROLL
 	for (unsigned w = 0; w < CUA__TREE_WARPS; w++)
 		v[w] = K(cua__fixed_partial)(f, e * CUA__TREE_WARPS + w);
-	CUA__UNROLL
-	for (unsigned half = CUA__TREE_WARPS / 2; half; half /= 2) {
-		CUA__UNROLL
-		for (unsigned w = 0; w < half; w++)
-			v[w] = K(cua__tree_combine)(v[w], v[w + half]);
-	}
-	return v[0];
+	return K(cua__fixed_halves)(v, CUA__TREE_WARPS);
 }
 
 /* A lane combines the n chunks of entries e to e + n - 1. */
@@ -476,13 +483,7 @@ CUA_FORCE A K(cua__fixed_join_lane)(const struct cua__fixed_lists *f, uint64_t e
 	for (uint32_t c = 0; c < MOST; c++)
 		v[c] = c < n ? K(cua__fixed_of_entry)(f, e + c)
 			     : K(cua__tree_widen)(NULL, K(cua__tree_none)(), 0, 0, 0);
-	CUA__UNROLL
-	for (uint32_t half = MOST / 2; half; half /= 2) {
-		CUA__UNROLL
-		for (uint32_t c = 0; c < half; c++)
-			v[c] = K(cua__tree_combine)(v[c], v[c + half]);
-	}
-	return v[0];
+	return K(cua__fixed_halves)(v, MOST);
 }
 
 /*

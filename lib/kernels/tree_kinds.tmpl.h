@@ -3,7 +3,7 @@
  * Template: includes a template header once for each kind of some families of tree.h, with
  * CUA__KIND defined as the kind.
  *
- * Parameters, which this file undefines:
+ * Parameters, undefined by this file:
  *   CUA__TREE_TEMPLATE       the template header, in quotes
  *   CUA__TREE_WITH_<family>  defined for each family to include: INTEGER_SUMS, FLOAT_SUMS, DOTS,
  *                            ORDERS, MOMENTS; or CUA__TREE_WITH_ALL
