@@ -31,8 +31,8 @@
  *
  *   lock        Every wait pauses (nanosleep), at least at every 16th poll. After a pause, other
  *               lanes of the warp run. But a pause delays the whole warp, so a waiter in a queue
- *               pauses only at every 16th poll, in a section at every 4th poll or 16th poll. A
- *               section omits at most 32 pauses, while other lanes run the block; see section.h.
+ *               pauses only at some polls: at every 16th poll, in a section also at every 4th.
+ *               A section omits at most 32 pauses, while other lanes of its warp run the block.
  *   CUA_WITH_   The block and the unlock are inside the loop that waits. So a lane that fails
  *               retries only after the lanes of its loop that hold the lock have run the block,
  *               even if the warp runs in lockstep. A lane that leaves the block by return, goto

@@ -340,7 +340,7 @@ CUA_FN void cua_backoff_wait(struct cua_backoff *b)
  * Pauses between two polls of a waiter in a queue, which must not sleep past its turn. So on a GPU
  * 15 of 16 polls do not pause. Every 16th poll pauses for 32 ns. Without any pause, a GPU may never
  * run the other lanes of a diverged warp, and one of these may hold the lock or be next to get it.
- * The locks' guarantee of progress depends on this pause.
+ * The locks' guarantee of progress depends on this pause. Sections wait by cua__section_turn_wait.
  */
 CUA_FORCE void cua__wait_turn(uint32_t *polls)
 {

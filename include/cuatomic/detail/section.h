@@ -11,7 +11,7 @@
  *   int cua__<kind>_section_try(section)
  *                  polls once; returns 1 if the lane holds the lock, and the block then runs
  *   void cua__<kind>_section_step(section)
- *                  unlocks if the block has run, else pauses before the next poll
+ *                  unlocks if the block has run, else ends the poll, possibly by a pause
  *   void cua__<kind>_section_leave(section)
  *                  unlocks if return, goto or an exception has left the block
  *
