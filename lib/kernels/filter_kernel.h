@@ -1102,6 +1102,32 @@ CUA_FORCE uint64_t cua__filter_count_tile(const struct cua__filter_kind k,
 	return r.one;
 }
 
+/*
+ * Claims tile `first` for the scanning block, unless another block has claimed it: that block will
+ * publish the count. Returns the claimed tile, or UINT64_MAX. Called by every thread of the block.
+ * Tile `first` has ticket first + 1.
+ */
+CUA_FORCE uint64_t cua__filter_claim(const struct cua__filter *f, struct cua__filter_shared *sh,
+				     uint64_t first)
+{
+	uint64_t ticket = 0;
+
+	cua_port_sync_block();
+	if (cua_port_thread() == 0) {
+		ticket = cua_port_load_b64(&f->control->ticket, CUA_RELAXED, CUA_SCOPE_DEVICE,
+					   CUA_SPACE_GLOBAL);
+		if (ticket == first + 1)
+			ticket = cua__filter_ticket(f->control, 1);
+		else
+			ticket = 0;
+		CUA_WRITE(sh->next, ticket);
+	}
+	cua_port_sync_block();
+	ticket = CUA_READ(sh->next);
+	cua_port_sync_block();
+	return ticket - 1;
+}
+
 /* The scanning block. */
 CUA_FORCE void cua__filter_scan(const struct cua__filter_kind k, const struct cua__filter *f,
 				const struct cua__filter_block b)
@@ -1132,31 +1158,14 @@ CUA_FORCE void cua__filter_scan(const struct cua__filter_kind k, const struct cu
 			cua__filter_store_tile(k, f, b, &s, CUA_READ(sh->first), 0);
 			is_staged = 0;
 		} else if (idle > CUA__FILTER_PATIENCE && !is_staged) {
-			uint64_t ticket = 0;
+			const uint64_t tile = cua__filter_claim(f, sh, first);
 
 			idle = 0;
-			cua_port_sync_block();
-			/*
-			 * if another block has claimed tile `first`, it will publish the count;
-			 * tile `first` has ticket first + 1
-			 */
-			if (thread == 0) {
-				ticket = cua_port_load_b64(&f->control->ticket, CUA_RELAXED,
-							   CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
-				if (ticket == first + 1)
-					ticket = cua__filter_ticket(f->control, 1);
-				else
-					ticket = 0;
-				CUA_WRITE(sh->next, ticket);
-			}
-			cua_port_sync_block();
-			ticket = CUA_READ(sh->next);
-			cua_port_sync_block();
-			if (ticket != 0 && ticket - 1 < tiles) {
+			if (tile < tiles) {
 				struct cua__filter_items t;
 
-				cua__filter_read(k, f, ticket - 1, b.shift, &t);
-				cua__filter_count_tile(k, f, b, &t, ticket - 1, 0, &s);
+				cua__filter_read(k, f, tile, b.shift, &t);
+				cua__filter_count_tile(k, f, b, &t, tile, 0, &s);
 				is_staged = 1;
 			}
 		} else if (published == 0) {
