@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Segmented reductions on a GPU: launches of the kernels of lib/kernels/segment_kernel.h and
- * lib/kernels/segment_tree.h. The filter's kernels find runs of equal keys.
+ * lib/kernels/segment_tree.h. The filter's kernels find runs of equal keys. If most runs are short,
+ * they are found and summed in a single pass instead (cuda_segment_runs.cu).
  */
 #include "config.h"
 
-#include "backend/filter_backend.h"
+#include "cuda_segment.h"
 #include "kernels/segment_kernel.h"
 #include "kernels/segment_tree.h"
 #include "launch.h"
@@ -52,6 +53,9 @@ static __host__ __device__ constexpr unsigned strip_blocks(size_t size)
  */
 #define TREE_BELOW 65536
 
+/* Elements up to which the filter finds runs in a single launch, with nothing to reset. */
+#define SHORT_RUNS ((uint64_t)1 << 18)
+
 namespace
 {
 
@@ -71,6 +75,15 @@ __global__ void __launch_bounds__(CUA__SEGMENT_BLOCK, BLOCKS_PER_PROCESSOR)
 			     const __grid_constant__ struct cua__fixed_lists f)                    \
 	{                                                                                          \
 		cua__segment_fixed_short_##kind(&s, &f, MOST);                                     \
+	}                                                                                          \
+                                                                                                   \
+	__global__ void __launch_bounds__(CUA__TREE_THREADS,                                       \
+					  tree_blocks(CUA__FIXED_TINY, sizeof(T)))                 \
+		pending_##kind(const __grid_constant__ struct cua__segments s,                     \
+			       const __grid_constant__ struct cua__fixed_lists f)                  \
+	{                                                                                          \
+		cua__after_predecessor();                                                          \
+		cua__segment_fixed_pending_##kind(&s, &f);                                         \
 	}                                                                                          \
                                                                                                    \
 	__global__ void __launch_bounds__(CUA__TREE_THREADS, strip_blocks(sizeof(T)))              \
@@ -139,11 +152,21 @@ static struct cua__filter runs_filter(const struct cua__runs *r)
 	return f;
 }
 
-static size_t cuda_runs_scratch(struct cua_context *ctx, const struct cua__runs *r)
+/* Whether most runs are expected to be tiny, so that they are summed where they are found. */
+static bool sums_runs(const struct cua_context *ctx, const struct cua__runs *r,
+		      const struct cua__segments *s)
+{
+	return r->n > SHORT_RUNS && r->capacity && most_segments(s) == CUA__FIXED_TINY &&
+	       cua__cuda_can_sum_runs(ctx, r, s);
+}
+
+static size_t cuda_runs_scratch(struct cua_context *ctx, const struct cua__runs *r,
+				const struct cua__segments *s)
 {
 	const struct cua__filter f = runs_filter(r);
 
-	return cua__cuda_filter.scratch(ctx, &f);
+	return sums_runs(ctx, r, s) ? cua__cuda_sum_runs_scratch(r, s)
+				    : cua__cuda_filter.scratch(ctx, &f);
 }
 
 static enum cua_status fixed(struct cua_context *ctx, const struct cua__segments *s)
@@ -152,7 +175,7 @@ static enum cua_status fixed(struct cua_context *ctx, const struct cua__segments
 	const enum cua__fixed_length most = most_segments(s);
 	const struct cua__fixed_lists f = cua__fixed_lists(s, most);
 	const uint64_t strip = cua__fixed_strip(s->size);
-	kernel *shorts = NULL, *strips = NULL, *join = NULL;
+	kernel *shorts = NULL, *pending = NULL, *strips = NULL, *join = NULL;
 	/* a warp for 32 segments, or for the elements of each strip */
 	uint64_t warps = s->segments < s->n / strip ? s->segments : s->n / strip;
 	enum cua_status status;
@@ -164,6 +187,7 @@ static enum cua_status fixed(struct cua_context *ctx, const struct cua__segments
 			 : most == CUA__FIXED_FEW_ROWS ? short_##kind<CUA__FIXED_FEW_ROWS>         \
 			 : most == CUA__FIXED_LONGER   ? short_##kind<CUA__FIXED_LONGER>           \
 						       : short_##kind<CUA__FIXED_LISTED>;            \
+		pending = pending_##kind;                                                          \
 		strips = strips_##kind;                                                            \
 		join = join_##kind;                                                                \
 		break;
@@ -172,12 +196,21 @@ static enum cua_status fixed(struct cua_context *ctx, const struct cua__segments
 	}
 	if (warps < s->segments / 32 + 1)
 		warps = s->segments / 32 + 1;
-	status = ctx->runtime->set_bytes(ctx, f.state, 0, sizeof(*f.state));
-	if (!status)
-		status = cua__launch(
-			ctx, shorts,
-			cua__grid(ctx, warps, CUA__TREE_WARPS, tree_blocks(most, s->size)),
-			CUA__TREE_THREADS, 0, *s, f);
+	if (s->pending) {
+		/* a warp for 32 words of the bitmap */
+		status =
+			cua__launch_early(ctx, pending,
+					  cua__grid(ctx, s->segments / 32 + 1, 32 * CUA__TREE_WARPS,
+						    tree_blocks(most, s->size)),
+					  CUA__TREE_THREADS, 0, *s, f);
+	} else {
+		status = ctx->runtime->set_bytes(ctx, f.state, 0, sizeof(*f.state));
+		if (!status)
+			status = cua__launch(
+				ctx, shorts,
+				cua__grid(ctx, warps, CUA__TREE_WARPS, tree_blocks(most, s->size)),
+				CUA__TREE_THREADS, 0, *s, f);
+	}
 	/* no segment is longer than n */
 	if (status || (most != CUA__FIXED_LISTED && s->n <= CUA__TREE_WARPS * strip))
 		return status;
@@ -203,10 +236,14 @@ static enum cua_status cuda_segments(struct cua_context *ctx, const struct cua__
 	return CUA_ERROR_TYPE;
 }
 
-static enum cua_status cuda_runs(struct cua_context *ctx, const struct cua__runs *r)
+static enum cua_status cuda_runs(struct cua_context *ctx, const struct cua__runs *r,
+				 struct cua__segments *s)
 {
 	const struct cua__filter f = runs_filter(r);
 
+	if (sums_runs(ctx, r, s))
+		return cua__cuda_sum_runs(ctx, r, &f, s,
+					  cua__fixed_lists(s, CUA__FIXED_TINY).state);
 	return cua__cuda_filter.filter(ctx, &f, r->scratch);
 }
 

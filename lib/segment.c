@@ -252,13 +252,13 @@ enum cua_status cua_reduce_by_key(struct cua_context *ctx,
 		status = cua__call_scratch(&call, offsets_size(&r), &scratch);
 	r.offsets = (uint64_t *)scratch;
 	if (!status)
-		status = cua__call_scratch(&call, ops->runs_scratch(ctx, &r), &r.scratch);
+		status = cua__call_scratch(&call, ops->runs_scratch(ctx, &r, &s), &r.scratch);
 	if (!status && room)
 		status = cua__call_scratch(&call, ops->segments_scratch(ctx, &s), &s.scratch);
 	s.count = r.total;
 	s.offsets = r.offsets;
 	if (!status)
-		status = ops->runs(ctx, &r);
+		status = ops->runs(ctx, &r, &s);
 	if (!status && room)
 		status = ops->segments(ctx, &s);
 	return cua__call_end(&call, status);
@@ -284,7 +284,7 @@ enum cua_status cua_reduce_by_key_workspace(struct cua_context *ctx,
 	if (n)
 		*bytes += cua__scratch_size(sizeof(*r.total)) +
 			  cua__scratch_size(offsets_size(&r)) +
-			  cua__scratch_size(CUA__OPS(ctx, segment)->runs_scratch(ctx, &r));
+			  cua__scratch_size(CUA__OPS(ctx, segment)->runs_scratch(ctx, &r, &s));
 	if (r.capacity)
 		*bytes += cua__scratch_size(CUA__OPS(ctx, segment)->segments_scratch(ctx, &s));
 	return CUA_OK;

@@ -856,6 +856,80 @@ START_TEST(test_by_key)
 }
 END_TEST
 
+/*
+ * Short runs with room for as many, so that a GPU sums them where it finds them: bits of FIXED for
+ * every kind, any alignment of keys and elements, runs that cross tiles, and any capacity.
+ */
+START_TEST(test_by_key_short)
+{
+	/* of the longest run; the capacity depends on the way, too */
+	static const size_t lengths[] = {3, 1, 20, 150, 20};
+	size_t n = test_quick() ? 300000 : 400000;
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	struct cua_segment_options o = options_of(CUA_REDUCE_FIXED);
+	enum cua_type type = trees[_i];
+	size_t size = cua_type_size(type);
+	uint64_t seed = test_seed("test_by_key_short"), *starts = test_malloc((n + 1) * 8), count;
+	char *host = test_malloc((n + 8) * size), *x, *got = test_malloc((n + 1) * size), *results;
+	char *host_keys = test_malloc((n + 8) * 8), *keys, *unique, *got_keys = test_malloc(n * 8);
+
+	fill_wild(type, n + 8, host, &seed);
+	x = test_upload(ctx, host, (n + 8) * size);
+	results = test_alloc(ctx, (n + 1) * size);
+	unique = test_alloc(ctx, n * 8);
+	for (size_t way = 0; way < COUNT(lengths); way++) {
+		size_t key_size = way % 2 ? 8 : 4, runs = 0, stored, room;
+		size_t first = (size_t)(test_random(&seed) % 8);
+		size_t first_key = (size_t)(test_random(&seed) % 4);
+		size_t of = n - (size_t)(test_random(&seed) % 5000);
+
+		for (size_t i = 0; i < of; runs++) {
+			size_t length = 1 + (size_t)(test_random(&seed) % lengths[way]);
+
+			/* a long run now and then */
+			if (test_random(&seed) % 10000 == 0)
+				length += (size_t)(test_random(&seed) % 30000);
+			starts[runs] = i;
+			for (; length && i < of; length--)
+				set_key(host_keys, key_size, first_key + i++, runs);
+		}
+		starts[runs] = of;
+		keys = test_upload(ctx, host_keys, (n + 8) * key_size);
+		room = way % 3 == 0 ? of : way % 3 == 1 ? runs : runs - runs / 5;
+		stored = room < runs ? room : runs;
+		ck_assert_cua(cua_reduce_by_key(ctx, &o, CUA_REDUCE_SUM,
+						key_size == 4 ? CUA_U32 : CUA_I64, type, of,
+						keys + first_key * key_size, x + first * size, room,
+						unique, results, &count));
+		ck_assert_uint_eq(count, runs);
+		test_download(ctx, got, results, stored * size);
+		test_download(ctx, got_keys, unique, stored * key_size);
+		for (size_t i = 0; i < stored; i++) {
+			const char *begin = host + (first + (size_t)starts[i]) * size;
+			union model_result v =
+				tree(type, (size_t)(starts[i + 1] - starts[i]), begin);
+
+			EXPECT(!memcmp(got + i * size, &v, size),
+			       "%s, way %zu, run %zu of %zu: %d to %d", cua_type_name(type), way, i,
+			       runs, (int)starts[i], (int)starts[i + 1]);
+			EXPECT(!memcmp(got_keys + i * key_size,
+				       host_keys + (first_key + starts[i]) * key_size, key_size),
+			       "%s, way %zu, key %zu of %zu", cua_type_name(type), way, i, runs);
+		}
+		test_free(ctx, keys);
+	}
+	test_free(ctx, x);
+	test_free(ctx, results);
+	test_free(ctx, unique);
+	free(host);
+	free(host_keys);
+	free(starts);
+	free(got);
+	free(got_keys);
+	cua_context_destroy(ctx);
+}
+END_TEST
+
 /* FIXED by key equals FIXED of the segments of equal keys. */
 START_TEST(test_by_key_fixed)
 {
@@ -1027,6 +1101,7 @@ static Suite *make_suite(void)
 	tcase_add_test(tc, test_bad_offsets);
 	tcase_add_loop_test(tc, test_by_key, 0, (int)COUNT(types));
 	tcase_add_loop_test(tc, test_by_key_fixed, 0, (int)COUNT(trees));
+	tcase_add_loop_test(tc, test_by_key_short, 0, (int)COUNT(trees));
 	tcase_add_test(tc, test_typed);
 	tcase_add_test(tc, test_workspace);
 	suite_add_tcase(suite, tc);

@@ -614,6 +614,46 @@ planted 'a segment on the list of which one chunk is another one' segment_tree \
   's/CUA_WRITE(e->first, x + c \* chunk)/CUA_WRITE(e->first, x + c \/ 2 * chunk)/' segment
 planted 'a segment that finds no room on the list and is not stored' segment_tree \
   's/return fits;/return 1;/' segment
+planted 'runs that are summed before their offset is known' segment_runs \
+  's/while (word < CUA__FILTER_OFFSET) {/if (0) {/' segment
+planted 'runs without the barrier of their tile' segment_runs.tmpl \
+  '/cua__copies_wait(0);/,/if (more) {/s/cua_port_sync_block()/(void)0/' segment
+planted 'keys that are read before all lanes have copied theirs' segment_runs.tmpl \
+  '/the keys have arrived/,/cua__runs_count/s/cua_port_sync_warp(CUA__ALL_LANES)/(void)0/' segment
+planted 'keys that are overwritten before all lanes have staged theirs' segment_runs.tmpl \
+  '/the warp has read its keys/,/tile < b.tiles/s/cua_port_sync_warp(CUA__ALL_LANES)/(void)0/' segment
+planted 'values over those of the tile that is summed' segment_runs.tmpl \
+  's/(k, s, \&b, next.tile, turn)/(k, s, \&b, next.tile, turn ^ 1)/' segment
+planted 'starts of three tiles in two stages' segment_runs \
+  's/#define CUA__RUNS_STAGES .*/#define CUA__RUNS_STAGES CUA__RUNS_LAG/' segment
+planted 'the next tile in the word of the tile' segment_runs.tmpl \
+  's/turn ^= 1;/(void)turn;/' segment
+planted 'a last run of a tile that is not pending' segment_runs.tmpl \
+  's/is_pending = is_last || n > TINY/is_pending = n > TINY/' segment
+planted 'a pending run without the end that the next tile has' segment_runs.tmpl \
+  's/is_pending || i == 0 ||/is_pending ||/' segment
+planted 'a pending run whose next run has no offset' segment_runs.tmpl \
+  's/local - CUA_READ(locals\[i - 1\]) > TINY))/0))/' segment
+planted 'the end of the last run within the capacity' segment_runs.tmpl \
+  's/run == f->capacity ||/0 ||/' segment
+planted 'values that are summed from their first pack on' segment_runs.tmpl \
+  's/^\t\tb->value_shift;/\t\t0;/' segment
+planted 'a list that is not empty' segment_runs.tmpl \
+  's/CUA_WRITE(state->entries, (uint64_t)0);/;/' segment
+planted 'runs that wait for tiles that nobody has' segment_runs.tmpl \
+  's/} else if (idle > CUA__FILTER_PATIENCE .*{/} else if (0) {/' segment
+planted 'a run that begins again with each warp of its tile' segment_runs \
+  's/before = cua__filter_load_before(k, x);/;/' segment
+planted 'a first key that begins no summed run' segment_runs \
+  's/if (at <= b->shift \&\& b->shift - at < all)/if (0)/' segment
+planted 'runs after the end of the keys' segment_runs \
+  's/if (end < at + all)/if (0)/' segment
+planted 'keys of many starts that have no room' segment_runs \
+  's/starts <= cua__runs_few(k))/1)/' segment
+planted 'a count of starts without those of lower warps' segment_runs \
+  's/before += w + c < warp ? v.word\[c\] : 0;/;/' segment
+planted 'pending segments of a single word' segment_tree.tmpl \
+  '/own = base + lane < words/,/from =/s/some \&= some - 1/some = 0/' segment
 planted 'a run that begins again with each warp' filter_kernel \
   's/t->before = cua__filter_load_before(k, x);/;/' filter
 planted 'a run that begins again with each load' filter_kernel \

@@ -44,10 +44,10 @@ START_TEST(test_graph)
 	double *results = (double *)test_alloc(ctx, CALLS * SEGMENTS * sizeof(*results));
 	double *by_key = (double *)test_alloc(ctx, 2 * N * sizeof(*by_key));
 	uint64_t *offsets = (uint64_t *)test_alloc(ctx, (SEGMENTS + 1) * 8);
-	uint64_t *device_count = (uint64_t *)test_alloc(ctx, 8);
+	uint64_t *device_count = (uint64_t *)test_alloc(ctx, 16);
 	uint32_t *keys = (uint32_t *)test_alloc(ctx, 2 * N * 4);
 	uint32_t *unique = (uint32_t *)test_alloc(ctx, 2 * N * 4);
-	enum cua_status host_status, large_status, key_status;
+	enum cua_status host_status, large_status, key_status, many_status;
 	cudaStreamCaptureStatus capturing = cudaStreamCaptureStatusNone;
 	size_t bytes = 0;
 	cudaStream_t stream;
@@ -58,8 +58,8 @@ START_TEST(test_graph)
 	ck_assert_cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
 	ck_assert_cua(cua_context_synchronize(ctx));
 	ck_assert_cua(cua_context_set_stream(ctx, stream));
-	ck_assert_cua(cua_reduce_by_key_workspace(ctx, NULL, CUA_REDUCE_SUM, CUA_U32, CUA_F64, N,
-						  SEGMENTS, &bytes));
+	ck_assert_cua(cua_reduce_by_key_workspace(ctx, NULL, CUA_REDUCE_SUM, CUA_U32, CUA_F64, N, N,
+						  &bytes));
 	ck_assert_cua(cua_context_reserve(ctx, bytes));
 	ck_assert_cuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
 	for (int i = 0; i < CALLS; i++) {
@@ -71,6 +71,9 @@ START_TEST(test_graph)
 	}
 	key_status = cua_reduce_by_key(ctx, NULL, CUA_REDUCE_SUM, CUA_U32, CUA_F64, N, keys, x,
 				       SEGMENTS, unique, by_key, device_count);
+	/* with a capacity for short runs, which are summed where they are found */
+	many_status = cua_reduce_by_key(ctx, NULL, CUA_REDUCE_SUM, CUA_U32, CUA_F64, N, keys, x, N,
+					unique + N, by_key + N, device_count + 1);
 	/* a call that would have to wait or to allocate: refused, and the capture continues */
 	host_status = cua_reduce_by_key(ctx, NULL, CUA_REDUCE_SUM, CUA_U32, CUA_F64, N, keys, x,
 					SEGMENTS, unique, by_key, &count);
@@ -80,6 +83,7 @@ START_TEST(test_graph)
 	ck_assert_cuda(cudaStreamEndCapture(stream, &graph));
 	ck_assert_int_eq((int)capturing, (int)cudaStreamCaptureStatusActive);
 	ck_assert_cua(key_status);
+	ck_assert_cua(many_status);
 	ck_assert_status(host_status, CUA_ERROR_CAPTURE);
 	ck_assert_status(large_status, CUA_ERROR_WORKSPACE);
 	ck_assert_uint_eq(count, 99);
@@ -112,24 +116,29 @@ START_TEST(test_graph)
 				       got[k], expected);
 			}
 		}
-		ck_assert_cuda(cudaMemcpy(&count, device_count, 8, cudaMemcpyDeviceToHost));
-		ck_assert_cuda(cudaMemcpy(got, by_key, SEGMENTS * 8, cudaMemcpyDeviceToHost));
-		ck_assert_cuda(cudaMemcpy(got_keys, unique, SEGMENTS * 4, cudaMemcpyDeviceToHost));
-		expected_count = 0;
-		for (uint32_t k = 0; k < SEGMENTS; k++) {
-			double sum = 0;
+		for (int way = 0; way < 2; way++) {
+			ck_assert_cuda(
+				cudaMemcpy(&count, device_count + way, 8, cudaMemcpyDeviceToHost));
+			ck_assert_cuda(cudaMemcpy(got, by_key + way * N, SEGMENTS * 8,
+						  cudaMemcpyDeviceToHost));
+			ck_assert_cuda(cudaMemcpy(got_keys, unique + way * N, SEGMENTS * 4,
+						  cudaMemcpyDeviceToHost));
+			expected_count = 0;
+			for (uint32_t k = 0; k < SEGMENTS; k++) {
+				double sum = 0;
 
-			if (host_offsets[k] == host_offsets[k + 1])
-				continue;
-			for (uint64_t e = host_offsets[k]; e < host_offsets[k + 1]; e++)
-				sum += host[e];
-			EXPECT(got[expected_count] == sum && got_keys[expected_count] == k,
-			       "replay %d, run %d: %g of key %u, not %g of %u", replay,
-			       (int)expected_count, got[expected_count], got_keys[expected_count],
-			       sum, k);
-			expected_count++;
+				if (host_offsets[k] == host_offsets[k + 1])
+					continue;
+				for (uint64_t e = host_offsets[k]; e < host_offsets[k + 1]; e++)
+					sum += host[e];
+				EXPECT(got[expected_count] == sum && got_keys[expected_count] == k,
+				       "replay %d, way %d, run %d: %g of key %u, not %g of %u",
+				       replay, way, (int)expected_count, got[expected_count],
+				       got_keys[expected_count], sum, k);
+				expected_count++;
+			}
+			ck_assert_uint_eq(count, expected_count);
 		}
-		ck_assert_uint_eq(count, expected_count);
 		/* a call between two replays: uses the same state */
 		ck_assert_cua(cua_segmented_sum_f64(ctx, N, x, SEGMENTS, offsets, results));
 	}

@@ -3,12 +3,17 @@
 #define CUA__SEGMENT_ITEMS 3u
 #define CUA__FIXED_LANE_CHUNKS 2u
 #define CUA__FIXED_WARP_CHUNKS 3u
+#define CUA__FILTER_POLLS 2u
+#define CUA__FILTER_PATIENCE 3u
+/* the checker tracks words of 4 bytes */
+#define CUA__FILTER_LOCAL uint32_t
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "lib/kernels/segment_kernel.h"
+#include "lib/kernels/segment_runs.h"
 #include "lib/kernels/segment_tree.h"
 #include "simt_suites.h"
 #include "tree_model.h"
@@ -345,15 +350,12 @@ static void fixed_join(void)
 	}
 }
 
-/* The kernels one after another; `check` follows the last. */
-static void try_fixed(unsigned blocks, unsigned lanes, const char *(*check)(void))
+/* The kernels of the list; `check` follows the last. */
+static void try_lists(const char *(*check)(void))
 {
-	struct simt_case c = {.name = "short segments", .setup = short_setup, .body = fixed_short};
+	struct simt_case c = {
+		.name = "strips of long segments", .setup = strips_setup, .body = fixed_strips};
 
-	try_shape(c, blocks, lanes, 2);
-	c.name = "strips of long segments";
-	c.setup = strips_setup;
-	c.body = fixed_strips;
 	try_shape(c, 2, 96, 1);
 	try_shape(c, 3, 256, 1);
 	c.name = "long segments";
@@ -362,6 +364,15 @@ static void try_fixed(unsigned blocks, unsigned lanes, const char *(*check)(void
 	c.check = check;
 	try_shape(c, 2, 256, 2);
 	try_shape(c, 1, 256, 1);
+}
+
+/* The kernels one after another. */
+static void try_fixed(unsigned blocks, unsigned lanes, const char *(*check)(void))
+{
+	struct simt_case c = {.name = "short segments", .setup = short_setup, .body = fixed_short};
+
+	try_shape(c, blocks, lanes, 2);
+	try_lists(check);
 }
 
 START_TEST(fixed)
@@ -420,6 +431,208 @@ START_TEST(fixed_cut)
 }
 END_TEST
 
+/* ---- runs of equal keys, found and summed in a single pass ---- */
+
+enum { RUNS = 2300 };
+static struct cua__filter_kind runs_kind;
+static struct cua__filter runs;
+static struct cua__filter_control runs_control;
+static uint64_t runs_words[RUNS / 64 + 2], runs_counts[2];
+static uint64_t starts[RUNS + 1], n_runs, n_stored;
+static uint32_t pending[RUNS / 32 + 2];
+static uint64_t run_keys[RUNS + 4], unique_keys[RUNS + 2];
+
+static const char *run_key(uint64_t i)
+{
+	return (const char *)runs.x + i * runs.size;
+}
+
+/*
+ * Runs of up to most_length elements. Neighbouring keys differ in a single bit. The first key is 0,
+ * as every value outside the array, so only its index starts the first run.
+ */
+static void make_runs(const struct fixed_type *t, uint32_t key_size, uint32_t warps, uint32_t loads,
+		      uint64_t n, uint64_t most_length, uint64_t short_by)
+{
+	const uint64_t first = next_random() % 4;
+	const size_t size = cua_type_size(t->type);
+	uint64_t key = 0, at = 0;
+
+	most = CUA__FIXED_TINY;
+	make_fixed(t, n, most_length, 0);
+	memset(&runs, 0, sizeof(runs));
+	runs_kind = (struct cua__filter_kind){CUA__FILTER_CHANGE, key_size, loads, warps, 0, 1, 0};
+	/* as much as a block of the checker has room for */
+	while (cua__runs_room(runs_kind, (uint32_t)size) > (14u << 10))
+		runs_kind.loads /= 2;
+	runs.key = CUA__FILTER_CHANGE;
+	runs.size = key_size;
+	runs.n = n;
+	runs.x = (const char *)run_keys + first * key_size;
+	runs.ordered = 1;
+	memset(run_keys, 0, sizeof(run_keys));
+	for (n_runs = 0; at < n; key ^= (uint64_t)1 << next_random() % (key_size * 8)) {
+		uint64_t length = 1 + next_random() % most_length;
+
+		starts[n_runs++] = at;
+		for (; length && at < n; length--)
+			memcpy((char *)run_keys + (first + at++) * key_size, &key, key_size);
+	}
+	starts[n_runs] = n;
+	/* room for all runs and more, for all, or for fewer */
+	runs.capacity = short_by ? n_runs + 1 - short_by : n;
+	n_stored = runs.capacity < n_runs ? runs.capacity : n_runs;
+	runs.values = unique_keys;
+	runs.indexes = offsets;
+	runs.index_size = 8;
+	runs.count = &runs_counts[0];
+	runs.count_copy = &runs_counts[1];
+	runs.control = &runs_control;
+	runs.tiles = runs_words;
+	ck_assert_uint_lt(cua__filter_tiles(runs_kind, &runs),
+			  sizeof(runs_words) / sizeof(runs_words[0]));
+	segments.segments = runs.capacity;
+	segments.count = &runs_counts[0];
+	segments.pending = pending;
+	fixed_lists = cua__fixed_lists(&segments, most);
+	ck_assert_uint_le(cua__fixed_lists_size(&segments, most), sizeof(lists));
+	for (uint64_t i = 0; i < n_stored; i++) {
+		struct model_call call = {.op = CUA_REDUCE_SUM,
+					  .type = t->type,
+					  .n = starts[i + 1] - starts[i],
+					  .x = (const char *)segments.x + starts[i] * size};
+
+		expected[i] = model_reduce(&call);
+	}
+}
+
+static void runs_setup(void)
+{
+	short_setup();
+	memset(lists, 0xff, sizeof(lists));
+	memset(offsets, 0xff, sizeof(offsets));
+	memset(pending, 0, sizeof(pending));
+	memset(runs_words, 0, sizeof(runs_words));
+	memset(&runs_control, 0, sizeof(runs_control));
+	memset(unique_keys, 0xff, sizeof(unique_keys));
+}
+
+static void runs_body(void)
+{
+	const uint32_t size = (uint32_t)segments.size;
+	struct cua__fixed_state *state = fixed_lists.state;
+	struct cua__runs_shared *sh =
+		simt_shared(sizeof(*sh) + 16 + cua__runs_room(runs_kind, size));
+	void *room = (void *)(((uintptr_t)(sh + 1) + 15) & ~(uintptr_t)15);
+
+	switch (segments.kind) {
+	case CUA__TREE_sum_f32:
+		cua__segment_runs_sum_f32(runs_kind, &runs, &segments, state, pending, sh, room);
+		break;
+	case CUA__TREE_sum_f64:
+		cua__segment_runs_sum_f64(runs_kind, &runs, &segments, state, pending, sh, room);
+		break;
+	case CUA__TREE_sum_f16:
+		cua__segment_runs_sum_f16(runs_kind, &runs, &segments, state, pending, sh, room);
+		break;
+	default: cua__segment_runs_sum_c32(runs_kind, &runs, &segments, state, pending, sh, room);
+	}
+}
+
+/* Of the first kernel: everything but the sums. */
+static const char *runs_check(void)
+{
+	static char message[160];
+	static const struct cua__filter_control zero;
+	const char *got = (const char *)unique_keys;
+
+	if (runs_counts[0] != n_runs || runs_counts[1] != n_runs)
+		return "the count is wrong";
+	for (uint64_t i = 0; i < n_stored; i++) {
+		const int is_pending = pending[i / 32] >> i % 32 & 1;
+
+		snprintf(message, sizeof(message), "run %d of %d (%d to %d)", (int)i, (int)n_runs,
+			 (int)starts[i], (int)starts[i + 1]);
+		if (memcmp(got + i * runs.size, run_key(starts[i]), runs.size)) {
+			strcat(message, ", key");
+			return message;
+		}
+		if (is_pending && (offsets[i] != starts[i] || offsets[i + 1] != starts[i + 1])) {
+			strcat(message, ", offset");
+			return message;
+		}
+		if (!is_pending && memcmp((const char *)segments.results + i * segments.size,
+					  &expected[i], segments.size))
+			return message;
+	}
+	for (size_t j = 0; j < runs.size; j++)
+		if ((unsigned char)got[n_stored * runs.size + j] != 0xff)
+			return "a key was stored past the end";
+	if (offsets[n_stored] != starts[n_stored] || fixed_lists.state->entries ||
+	    fixed_lists.state->cut)
+		return "the end of the runs, or the list, is not set";
+	return memcmp(&runs_control, &zero, sizeof(zero)) ? "the control block is not zero again"
+							  : NULL;
+}
+
+static void pending_setup(void)
+{
+	memset(fixed_lists.state, 0, sizeof(*fixed_lists.state));
+}
+
+static void pending_body(void)
+{
+	const struct cua__fixed_lists *f = &fixed_lists;
+
+	switch (segments.kind) {
+	case CUA__TREE_sum_f32: cua__segment_fixed_pending_sum_f32(&segments, f); break;
+	case CUA__TREE_sum_f64: cua__segment_fixed_pending_sum_f64(&segments, f); break;
+	case CUA__TREE_sum_f16: cua__segment_fixed_pending_sum_f16(&segments, f); break;
+	default: cua__segment_fixed_pending_sum_c32(&segments, f);
+	}
+}
+
+static const char *sums_check(void)
+{
+	segments.segments = n_stored;
+	return fixed_check();
+}
+
+START_TEST(summed_runs)
+{
+	static const struct {
+		unsigned blocks, warps, loads;
+		uint64_t n, most_length;
+	} shapes[] = {
+		{1, 1, 1, 1, 1},     {1, 2, 1, 700, 20},    {2, 1, 2, 900, 3},
+		{3, 1, 1, 1200, 40}, {4, 2, 1, 1300, 90},   {3, 2, 2, 1500, 1},
+		{2, 1, 4, 1900, 19}, {5, 1, 1, 1500, 1500}, {3, 4, 1, 1700, 70},
+		{3, 1, 8, 2200, 12}, {2, 1, 1, 2200, 2200},
+	};
+
+	rng = 7;
+	for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++)
+		for (size_t t = 0; t < sizeof(fixed_types) / sizeof(fixed_types[0]); t++) {
+			struct simt_case c = {.name = "runs",
+					      .setup = runs_setup,
+					      .body = runs_body,
+					      .check = runs_check};
+
+			make_runs(&fixed_types[t], (i + t) % 2 ? 8 : 4, shapes[i].warps,
+				  shapes[i].loads, shapes[i].n, shapes[i].most_length, (i + t) % 4);
+			if (!runs.capacity)
+				continue;
+			try_shape(c, shapes[i].blocks, shapes[i].warps * 32, 2);
+			c.name = "pending runs";
+			c.setup = pending_setup;
+			c.body = pending_body;
+			c.check = NULL;
+			try_shape(c, 2, 64, 1);
+			try_lists(sums_check);
+		}
+}
+END_TEST
+
 TCase *simt_segment_cases(void)
 {
 	TCase *tc = simt_tcase("segment");
@@ -428,5 +641,6 @@ TCase *simt_segment_cases(void)
 	tcase_add_test(tc, join);
 	tcase_add_test(tc, fixed);
 	tcase_add_test(tc, fixed_cut);
+	tcase_add_test(tc, summed_runs);
 	return tc;
 }

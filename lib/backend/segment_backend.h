@@ -24,6 +24,11 @@ struct cua__segments {
 	uint64_t segments;
 	const uint64_t *count; /* min(*count, segments) segments; NULL: segments */
 	const uint64_t *offsets;
+	/*
+	 * A bit for each pending segment; NULL: all segments are pending. The other segments have
+	 * their results, and only the offsets of pending segments and of their successors are set.
+	 */
+	const uint32_t *pending;
 	void *results;
 	void *scratch; /* of the size that segments_scratch returned */
 	void *control; /* CUA__SEGMENT_CONTROL_BYTES, zeros before and after a call */
@@ -44,10 +49,16 @@ struct cua__runs {
 
 struct cua__segment_ops {
 	size_t (*segments_scratch)(struct cua_context *ctx, const struct cua__segments *s);
-	size_t (*runs_scratch)(struct cua_context *ctx, const struct cua__runs *r);
+	size_t (*runs_scratch)(struct cua_context *ctx, const struct cua__runs *r,
+			       const struct cua__segments *s);
 	/* segments > 0 */
 	enum cua_status (*segments)(struct cua_context *ctx, const struct cua__segments *s);
-	enum cua_status (*runs)(struct cua_context *ctx, const struct cua__runs *r);
+	/*
+	 * Finds the runs; `s` describes their elements. If it reduces some of them in the same
+	 * pass, it sets s->pending.
+	 */
+	enum cua_status (*runs)(struct cua_context *ctx, const struct cua__runs *r,
+				struct cua__segments *s);
 	/*
 	 * If the segments have fewer elements than this on average, mode FAST uses the tree too,
 	 * because it is faster.

@@ -239,17 +239,21 @@ typedef uint64_t key_64;
 #define BITS 64
 #include "cpu/cpu_segment_runs.tmpl.h"
 
-static size_t runs_scratch(struct cua_context *ctx, const struct cua__runs *r)
+static size_t runs_scratch(struct cua_context *ctx, const struct cua__runs *r,
+			   const struct cua__segments *s)
 {
+	(void)s;
 	return cua__workers(ctx, r->n, GRAIN) * sizeof(uint64_t);
 }
 
-static enum cua_status runs(struct cua_context *ctx, const struct cua__runs *r)
+static enum cua_status runs(struct cua_context *ctx, const struct cua__runs *r,
+			    struct cua__segments *s)
 {
 	struct runs_job job = {r, r->scratch};
 	unsigned workers = cua__workers(ctx, r->n, GRAIN);
 	uint64_t total = 0;
 
+	(void)s;
 	cua__parallel(ctx, workers, r->key_size == 4 ? count_32 : count_64, &job);
 	for (unsigned w = 0; w < workers; w++) {
 		uint64_t count = job.counts[w];

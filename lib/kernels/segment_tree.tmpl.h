@@ -8,7 +8,7 @@
  * Defines, with _<kind> after each name:
  *   cua__fixed_put, which stores the sum of a segment
  *   cua__fixed_load cua__fixed_cut cua__fixed_packs cua__fixed_strip: a strip, by a warp
- *   cua__fixed_tiny: a segment of few packs, by a lane
+ *   cua__fixed_tiny_sum cua__fixed_tiny: a segment of few packs, by a lane
  *   cua__fixed_group cua__fixed_groups: segments of few rows, by groups of lanes
  *   cua__fixed_chunk cua__fixed_warp: a chunk, and a segment of a single chunk, by a warp
  *   cua__fixed_longer: segments that are summed by a warp or listed
@@ -17,6 +17,7 @@
  *   cua__fixed_halves: several partial results combined
  *   cua__fixed_join_lane cua__fixed_accumulator: the chunks of a segment, by a lane and by more
  *   cua__segment_fixed_short, the first kernel
+ *   cua__segment_fixed_pending, the first kernel for pending segments
  *   cua__segment_fixed_strips, the second kernel
  *   cua__segment_fixed_join, the third kernel
  */
@@ -161,15 +162,13 @@ CUA_FORCE A K(cua__fixed_strip)(const struct cua__reduce *one, const struct cua_
 	return K(cua__fixed_packs)(one, x, shift, length, rows, 0);
 }
 
-/* A lane sums a tiny segment. */
-CUA_FORCE void K(cua__fixed_tiny)(const struct cua__segments *s, uint64_t i, uint64_t begin,
-				  uint64_t n)
+/*
+ * A lane sums a tiny segment at x, of `length` elements. packed: x is aligned to a pack.
+ */
+CUA_FORCE A K(cua__fixed_tiny_sum)(const struct cua__reduce *one, const T *x, uint32_t length,
+				   int packed)
 {
 	enum { N = 16 / sizeof(T), PACKS = CUA__FIXED_TINY_PACKS };
-	const struct cua__reduce one = cua__segment_reduce(s);
-	const T *x = (const T *)s->x + begin;
-	const uint32_t length = (uint32_t)n;
-	const int packed = ((uintptr_t)x & 15) == 0;
 	PACK v;
 	A sum[PACKS], a[N];
 	T zero;
@@ -177,7 +176,7 @@ CUA_FORCE void K(cua__fixed_tiny)(const struct cua__segments *s, uint64_t i, uin
 	memset(&zero, 0, sizeof(zero));
 	CUA__UNROLL
 	for (uint32_t p = 0; p < PACKS; p++) {
-		sum[p] = K(cua__tree_widen)(&one, K(cua__tree_none)(), 0, 0, 0);
+		sum[p] = K(cua__tree_widen)(one, K(cua__tree_none)(), 0, 0, 0);
 		if (p * N < length) {
 			if (packed && p * N + N <= length) {
 				struct cua__pack words =
@@ -187,12 +186,12 @@ CUA_FORCE void K(cua__fixed_tiny)(const struct cua__segments *s, uint64_t i, uin
 			} else {
 				CUA__UNROLL
 				for (uint32_t j = 0; j < N; j++)
-					v.v[j] = p * N + j < length ? x[p * N + j] : zero;
+					v.v[j] = p * N + j < length ? CUA_READ(x[p * N + j]) : zero;
 			}
 			CUA__UNROLL
 			for (uint32_t j = 0; j < N; j++)
-				a[j] = K(cua__tree_widen)(&one,
-							  K(cua__tree_fold)(&one,
+				a[j] = K(cua__tree_widen)(one,
+							  K(cua__tree_fold)(one,
 									    K(cua__tree_none)(),
 									    v.v[j], zero, 0),
 							  0, 0, 0);
@@ -211,7 +210,17 @@ CUA_FORCE void K(cua__fixed_tiny)(const struct cua__segments *s, uint64_t i, uin
 		for (uint32_t p = 0; p < d; p++)
 			sum[p] = K(cua__tree_combine)(sum[p], sum[p + d]);
 	}
-	K(cua__fixed_put)(s, i, n, sum[0]);
+	return sum[0];
+}
+
+CUA_FORCE void K(cua__fixed_tiny)(const struct cua__segments *s, uint64_t i, uint64_t begin,
+				  uint64_t n)
+{
+	const struct cua__reduce one = cua__segment_reduce(s);
+	const T *x = (const T *)s->x + begin;
+
+	K(cua__fixed_put)
+	(s, i, n, K(cua__fixed_tiny_sum)(&one, x, (uint32_t)n, ((uintptr_t)x & 15) == 0));
 }
 
 /*
@@ -544,6 +553,45 @@ CUA_FORCE void K(cua__segment_fixed_short)(const struct cua__segments *s,
 			 CUA__TREE_WARPS * cua__fixed_strip(sizeof(T)));
 		} else {
 			K(cua__fixed_longer)(s, f, &path, first, begin, n, TINY, TINY);
+		}
+	}
+}
+
+/*
+ * The first kernel for the pending segments alone: those with a bit in s->pending. Most of them are
+ * tiny. A warp reads 32 words of the bitmap at a time, and then processes a word's segments.
+ * Progress: no thread waits for another warp.
+ */
+CUA_FORCE void K(cua__segment_fixed_pending)(const struct cua__segments *s,
+					     const struct cua__fixed_lists *f)
+{
+	enum { TINY = CUA__FIXED_TINY_PACKS * (16 / sizeof(T)) };
+	const uint32_t lane = cua_port_lane(), of_block = cua_port_block_size() / 32;
+	const uint64_t warps = cua_port_grid_size() * of_block;
+	struct cua__path path;
+	uint64_t words;
+
+	cua__path_init(&path, s);
+	words = path.segments / 32 + (path.segments % 32 != 0);
+	for (uint64_t base = (cua_port_block() * of_block + cua_port_thread() / 32) * 32;
+	     base < words; base += warps * 32) {
+		const uint32_t own = base + lane < words ? CUA_READ(s->pending[base + lane]) : 0;
+		uint32_t some = cua_port_ballot(CUA__ALL_LANES, own != 0);
+
+		for (; some; some &= some - 1) {
+			const uint32_t from = cua_port_ffs_u32(some) - 1;
+			const uint32_t bits = cua_port_shuffle_u32(CUA__ALL_LANES, own, from);
+			const uint64_t first = (base + from) * 32, i = first + lane;
+			uint64_t begin = 0, n = 0;
+
+			if (bits >> lane & 1) {
+				begin = cua__path_offset(&path, i);
+				n = cua__path_offset(&path, i + 1) - begin;
+				if (n <= TINY)
+					K(cua__fixed_tiny)(s, i, begin, n);
+			}
+			if (cua_port_ballot(CUA__ALL_LANES, n > TINY))
+				K(cua__fixed_rest_apart)(s, f, path, first, begin, n);
 		}
 	}
 }
