@@ -163,6 +163,16 @@ planted 'a compare-exchange that does not compare' hashmap \
   '/^CUA_FORCE int cua__hashmap_compare_exchange_at(/,/^}/s/if (!cua__hashmap_same(spot->value, \*expected))/if (0)/' linear
 planted 'a compare-exchange by a quad that forgets a reserved key' hashmap_quad \
   's/return lanes.active \&\& is_reserved ? -1 : 0;/return 0;/' linear
+planted 'a warp whose lanes have not one key, taken for one' hashmap_word \
+  '/^CUA_FORCE int cua__hashmap_word_look_same(/,/^}/s/bits == cua_port_shuffle_u32(all, bits, 0)/1/' hashmap
+planted 'a warp with one key whose lanes have two maps, taken for one' hashmap_word \
+  '/^CUA_FORCE int cua__hashmap_word_look_same(/,/^}/s/cua_port_shuffle_u64(all, (uint64_t)(uintptr_t)home, 0)/(uint64_t)(uintptr_t)home/' hashmap
+planted 'a warp with one key that takes the next slot' hashmap_word \
+  '/^CUA_FORCE int cua__hashmap_word_look_same(/,/^}/s/home + 8 \* slot/home + 8 * (slot % 7 + 1)/' hashmap
+planted 'a warp with one key that takes no account of reserved keys' hashmap_word \
+  '/^CUA_FORCE int cua__hashmap_word_look_same(/,/^}/s/cua__hashmap_reserved_slot(view, 4, 4, key.bits, equal)/0/' hashmap
+planted 'a warp with one key that publishes nothing' hashmap_word \
+  '/^CUA_FORCE int cua__hashmap_word_look_same(/,/^}/s/cua_port_fence(CUA_RELEASE, CUA_SCOPE_DEVICE);//' hashmap
 planted 'native updates of lanes that have not met' hashmap \
   's/CUA_WARP_LANES > 1 ? cua__warp_meet() : 0/CUA_WARP_LANES > 1 ? cua_port_active_mask() : 0/'
 planted 'native updates together with lanes that joined later' hashmap_word \

@@ -747,6 +747,75 @@ static const char *map_two_check(void)
 	return NULL;
 }
 
+/*
+ * In maps that never erase: each lane adds 1 twice to the value of a key, most often the key of its
+ * whole warp. The first addition may insert the key.
+ */
+enum same_way {
+	SAME_KEY,      /* one key */
+	SAME_BUT_ONE,  /* a lane has another key */
+	SAME_TWO_MAPS, /* one key in two maps in turn */
+	SAME_RESERVED, /* the key 0 */
+	SAME_FAR,      /* one key, whose home is full */
+	N_SAME
+};
+static enum same_way same_way;
+
+static uint64_t same_key(unsigned lane)
+{
+	if (same_way == SAME_RESERVED)
+		return 0;
+	return key_of_home(0, same_way == SAME_BUT_ONE && lane == 1 ? slots() + 1 : slots());
+}
+
+static void map_same_setup(void)
+{
+	map_two_setup();
+	/* the key gets another slot in the second map */
+	set_slot(MOST_BUCKETS / 2, 0, key_of_home(0, 0), 0);
+	other_counts[0].inserted = 1;
+	if (same_way != SAME_FAR)
+		return;
+	for (unsigned i = 0; i < slots(); i++)
+		set_slot(0, i, key_of_home(0, i), 0);
+	at_counts.counts[0].inserted = slots();
+}
+
+static void map_same(void)
+{
+	const struct cua_hashmap_view *map = &maps[same_way == SAME_TWO_MAPS ? simt_lane() % 2 : 0];
+	const uint64_t key = same_key(simt_lane());
+
+	for (unsigned i = 1; i <= 2; i++) {
+		uint64_t value = 0;
+
+		cua_hashmap_update(map, key, 1, CUA_UPDATE_ADD);
+		if (!cua_hashmap_find(map, key, &value) || value < i)
+			simt_fail("find did not find the lane's own update");
+	}
+}
+
+static const char *map_same_check(void)
+{
+	const unsigned lanes = simt_blocks() * simt_block_lanes();
+	const unsigned other = same_way == SAME_TWO_MAPS ? lanes / 2 : same_way == SAME_BUT_ONE;
+	uint64_t sums[2], key, value;
+
+	sums[0] = is_broad ? at_counts.reserved[1] : at_counts.reserved[0] >> 32;
+	sums[1] = 0;
+	for (unsigned b = 0; b < MOST_BUCKETS; b++)
+		for (unsigned i = 0; i < slots(); i++) {
+			if (!get_slot(b, i, &key, &value) || !value)
+				continue;
+			if (key != same_key(0) && key != same_key(1))
+				return "an update went to another key";
+			sums[b >= MOST_BUCKETS / 2 || key != same_key(0)] += value;
+		}
+	if (sums[0] != 2 * (lanes - other) || sums[1] != 2 * other)
+		return "an update was lost, came twice, or went to another map";
+	return NULL;
+}
+
 /* A plain message, published by a value or by a key. */
 static uint64_t message[2];
 
@@ -1150,7 +1219,7 @@ static void map_bounded_once(void)
 /* The cases of operations by lanes. */
 static const struct {
 	struct simt_case bounded_once, bounded, farther, mixed, add, in_turn, stale, step, last,
-		once, erase, history, own, messages, two, counted, bits, far_bits, sum;
+		once, erase, history, own, messages, two, same, counted, bits, far_bits, sum;
 } lanes = {
 	.bounded_once = {.name = "map, bounded, one key",
 			 .setup = bounded_once_setup,
@@ -1208,6 +1277,10 @@ static const struct {
 		.setup = map_two_setup,
 		.body = map_two,
 		.check = map_two_check},
+	.same = {.name = "one key for a warp",
+		 .setup = map_same_setup,
+		 .body = map_same,
+		 .check = map_same_check},
 	.counted = {.name = "map, counted",
 		    .setup = map_counted_setup,
 		    .body = map_counted,
@@ -1278,6 +1351,7 @@ static void no_erase_of_width(void)
 		sum_key = reserved ? 0 : 7;
 		explore_shape(lanes.sum, 2, 1, 3);
 		try_shape(lanes.sum, 2, 2, 100);
+		try_shape(lanes.sum, 2, 4, 100);
 		try_shape(lanes.sum, 2, 8, 50);
 	}
 	sum_key = 7;
@@ -1290,6 +1364,10 @@ static void no_erase_of_width(void)
 	far_keys = slots() + 2;
 	try_shape(lanes.far_bits, 1, 32, 20);
 	try_shape(lanes.far_bits, 2, 16, 20);
+	for (same_way = 0; same_way < N_SAME; same_way++) {
+		try_shape(lanes.same, 1, 4, 10);
+		try_shape(lanes.same, 2, 8, 10);
+	}
 	map_view.no_erase = 0;
 }
 

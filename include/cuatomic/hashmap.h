@@ -597,6 +597,11 @@ CUA_FORCE int cua__hashmap_update_by(const struct cua_hashmap_view *view,
 			cua__hashmap_reject(view, key.hash, key.bits, operand);
 		return result;
 	}
+	if (native && CUA_WARP_LANES > 1 &&
+	    cua__hashmap_word_look_same(view, key, equal, together, spot)) {
+		cua__hashmap_word_apply_together(spot, operand, op, together);
+		return CUA_HASHMAP_EXISTS;
+	}
 	for (;;) {
 		int result = cua__hashmap_enter(view, kind, key, equal, operand, spot);
 

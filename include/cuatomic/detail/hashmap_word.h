@@ -1236,6 +1236,54 @@ CUA_FORCE void cua__hashmap_word_apply(char *at, struct cua_u128 key, struct cua
 }
 
 /*
+ * Looks up a key of 4 bytes that all lanes of a whole warp have, in its home of words of 64 bits:
+ * lane i loads piece i % 4, a single request of the warp. For a frequent key, where the accesses to
+ * its line bound the updates. `mask` is the lane's result of cua__warp_meet, its last meeting.
+ * Returns 1 in all lanes, with the spot; or 0 in all, if the keys or the homes differ, or the home
+ * does not hold the key. All lanes of the warp take the same branches, which depend on votes.
+ * Memory order: releases the lane's earlier accesses, for a relaxed update of the spot; with 1,
+ * acquires the word.
+ */
+CUA_FORCE int cua__hashmap_word_look_same(const struct cua_hashmap_view *view,
+					  const struct cua__hashmap_key key,
+					  cua__hashmap_equal_fn *equal, uint32_t mask,
+					  struct cua__hashmap_spot *spot)
+{
+	const uint32_t all = CUA__HASHMAP_WARP, part = cua_port_lane() % 4;
+	const uint32_t bits = (uint32_t)key.bits.lo;
+	struct cua_u128 low = {0, 0}, high = {0, 0};
+	uint64_t piece[2];
+	uint32_t votes, slot;
+	char *home;
+
+	if (!all || mask != all ||
+	    cua_port_ballot(all, bits == cua_port_shuffle_u32(all, bits, 0)) != all)
+		return 0;
+	/* lanes may have different maps */
+	home = cua__hashmap_word_bucket(view, cua__hashmap_word_home(view, key.hash));
+	if (cua_port_ballot(all, (uint64_t)(uintptr_t)home ==
+					 cua_port_shuffle_u64(all, (uint64_t)(uintptr_t)home, 0)) !=
+		    all ||
+	    cua__hashmap_reserved_slot(view, 4, 4, key.bits, equal))
+		return 0;
+	cua_port_fence(CUA_RELEASE, CUA_SCOPE_DEVICE);
+	cua__piece_load(home + 16 * part, 0, piece);
+	low.lo = piece[0];
+	high.lo = piece[1];
+	/* the first word of the bucket is its head */
+	slot = part && cua__hashmap_word_has(4, 4, low, key.bits, equal) ? 2 * part
+	       : cua__hashmap_word_has(4, 4, high, key.bits, equal)      ? 2 * part + 1
+									 : 0;
+	votes = cua_port_ballot(all, slot != 0);
+	if (!votes)
+		return 0;
+	slot = cua_port_shuffle_u32(all, slot, cua_port_ffs_u32(votes) - 1);
+	spot->at = home + 8 * slot;
+	spot->word = cua__hashmap_word_load(spot->at, 0, CUA_ACQUIRE);
+	return 1;
+}
+
+/*
  * Changes the value at the spot to value op operand, in a map that never erases. `together` is the
  * lane's result of cua__warp_meet at the start of the call. The active lanes of a warp form groups
  * that met there, with the same slot and operation. The lowest lane of a group applies the operands
@@ -1246,9 +1294,9 @@ CUA_FORCE void cua__hashmap_word_apply(char *at, struct cua_u128 key, struct cua
  * the same last meeting: each is in the other's mask, and a meeting has one mask.
  *
  * Memory order: releases the earlier accesses of all lanes. The lanes of a group met before the
- * fence at the start of cua__hashmap_word_enter, so the fence of the lowest lane covers all of them.
- * Nothing of the former value is returned, so there is nothing to acquire. The warp meets again, so
- * a later find by a lane of the group returns a value that includes its update.
+ * fence of cua__hashmap_word_enter or cua__hashmap_word_look_same, so the fence of the lowest lane
+ * covers all of them. Nothing of the former value is returned, so there is nothing to acquire. The
+ * warp meets again, so a later find by a lane of the group returns a value that includes its update.
  */
 CUA_FORCE void cua__hashmap_word_apply_together(const struct cua__hashmap_spot *spot,
 						struct cua_u128 operand, enum cua_update op,
