@@ -163,6 +163,12 @@ planted 'a compare-exchange that does not compare' hashmap \
   '/^CUA_FORCE int cua__hashmap_compare_exchange_at(/,/^}/s/if (!cua__hashmap_same(spot->value, \*expected))/if (0)/' linear
 planted 'a compare-exchange by a quad that forgets a reserved key' hashmap_quad \
   's/return lanes.active \&\& is_reserved ? -1 : 0;/return 0;/' linear
+planted 'an insert that forgets the lock which it took beside claims' hashmap_word \
+  's/in->locked = lock && stored/in->locked = 0/' hashmap
+planted 'an insert that takes a lock beside claims for its own' hashmap_word \
+  's/in->locked = lock && stored/in->locked = lock/' hashmap
+planted 'an insert that takes a held lock beside claims' hashmap_word \
+  '/^CUA_FORCE int cua__hashmap_word_enter_home(/,/^}/s/!(lo & CUA__HASHMAP_LOCKED) &&//' hashmap
 planted 'a warp whose lanes have not one key, taken for one' hashmap_word \
   '/^CUA_FORCE int cua__hashmap_word_look_same(/,/^}/s/bits == cua_port_shuffle_u32(all, bits, 0)/1/' hashmap
 planted 'a warp with one key whose lanes have two maps, taken for one' hashmap_word \

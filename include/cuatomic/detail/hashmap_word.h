@@ -801,10 +801,11 @@ CUA_FORCE int cua__hashmap_word_crowded(const struct cua_hashmap_view *view,
 /* An insert checks after this many buckets without a free slot whether the map is full. */
 #define CUA__HASHMAP_PATIENCE 64u
 
-/* The word that an insert stores, and the head of its home. */
+/* The word that an insert stores, and the head of its home as read. */
 struct cua__hashmap_insertion {
 	struct cua_u128 word;
 	struct cua__hashmap_head head;
+	int locked; /* the lane has locked the home since it read the head */
 };
 
 /*
@@ -952,8 +953,9 @@ CUA_FORCE int cua__hashmap_reserved_enter(char *reserved, uint32_t ks, uint32_t 
 /*
  * Inserts a key whose home bucket had no EMPTY slot and did not hold the key; in->head is its head
  * as read. Looks the key up in its other buckets without the lock, then tries once to store it under
- * the lock. Returns INSERTED, EXISTS with the spot, or FULL. Returns 0 if the caller must start again
- * at the home: another lane held the lock, or the home has an EMPTY slot.
+ * the lock. Neither is needed if in->locked. Returns INSERTED, EXISTS with the spot, or FULL.
+ * Returns 0 if the caller must start again at the home: another lane held the lock, or the home has
+ * an EMPTY slot.
  */
 CUA_FORCE int cua__hashmap_word_enter_full(const struct cua_hashmap_view *view,
 					   const cua__hashmap_kind kind,
@@ -968,11 +970,12 @@ CUA_FORCE int cua__hashmap_word_enter_full(const struct cua_hashmap_view *view,
 	int result = 0;
 
 	/* a present key is found without the lock, also while this lane waits for the lock */
-	if (cua__hashmap_word_look_far(view, kind, key, equal, order, in->head, spot)) {
+	if (!in->locked &&
+	    cua__hashmap_word_look_far(view, kind, key, equal, order, in->head, spot)) {
 		result = CUA_HASHMAP_EXISTS;
-	} else if (cua__hashmap_word_crowded(view, kind, key, equal, in->head)) {
+	} else if (!in->locked && cua__hashmap_word_crowded(view, kind, key, equal, in->head)) {
 		result = CUA_HASHMAP_FULL;
-	} else if (cua__hashmap_word_trylock(bucket, in->head.lo)) {
+	} else if (in->locked || cua__hashmap_word_trylock(bucket, in->head.lo)) {
 		/*
 		 * the unlock is in this branch, so that no lane of the warp waits for a diverged
 		 * holder
@@ -993,6 +996,12 @@ CUA_FORCE int cua__hashmap_word_enter_full(const struct cua_hashmap_view *view,
 /*
  * Inserts the word into the home bucket if the key is not there, and sets in->head to the head as
  * read. Returns INSERTED; EXISTS; or 0 if no EMPTY slot is left.
+ *
+ * On a GPU, with words of 64 bits, a lane whose home is full tries to lock it by the same
+ * compare-and-swap by which other lanes of the warp claim slots: one trip to memory less for the
+ * warp. It does so only if no key of its class is in another bucket, since a present key needs no
+ * lock; the search under the lock decides. in->locked tells whether the lane has the lock. Until the
+ * lane has unlocked, it waits for no lane but those that claim slots and count.
  */
 CUA_FORCE int cua__hashmap_word_enter_home(const struct cua_hashmap_view *view,
 					   const cua__hashmap_kind kind,
@@ -1001,14 +1010,36 @@ CUA_FORCE int cua__hashmap_word_enter_home(const struct cua_hashmap_view *view,
 					   struct cua__hashmap_insertion *in,
 					   struct cua__hashmap_spot *spot)
 {
+	const uint32_t ks = CUA__HASHMAP_KS(kind), vs = CUA__HASHMAP_VS(kind);
+	const int with_lock =
+		CUA_WARP_LANES > 1 && !cua__hashmap_is_wide(ks, vs) && order != CUA_RELAXED;
 	char *bucket = cua__hashmap_word_bucket(view, cua__hashmap_word_home(view, key.hash));
 	struct cua__hashmap_room room;
 	const int there =
 		cua__hashmap_word_search(bucket, kind, key.bits, equal, order, 1, spot, &room);
+	const uint64_t lo = room.head.lo;
+	const int lock = with_lock && there == 0 && !(lo & CUA__HASHMAP_LOCKED) &&
+			 cua__hashmap_word_far(0, room.head, key.hash) == 0 &&
+			 cua__hashmap_most(view) == view->n_buckets;
 
 	in->head = room.head;
+	in->locked = 0;
 	if (there > 0)
 		return CUA_HASHMAP_EXISTS;
+	if (with_lock && (there < 0 || lock)) {
+		const struct cua_u128 expected = {lock ? lo : 0, 0};
+		const struct cua_u128 desired = {lock ? lo | CUA__HASHMAP_LOCKED : in->word.lo, 0};
+		int stored;
+
+		spot->at = bucket + (lock ? 0 : room.empty + 1) * 8;
+		stored = cua__hashmap_word_cas(spot->at, 0, expected, desired, order, &spot->word);
+		if (!lock && stored)
+			return CUA_HASHMAP_INSERTED;
+		if (!lock && cua__hashmap_word_has(ks, vs, spot->word, key.bits, equal))
+			return CUA_HASHMAP_EXISTS;
+		in->locked = lock && stored;
+		room.empty++;
+	}
 	if (there == 0)
 		return 0;
 	return cua__hashmap_word_claim(bucket, kind, room.empty, key.bits, equal, in->word, order,
