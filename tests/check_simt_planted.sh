@@ -668,6 +668,8 @@ planted 'keys of many starts that have no room' segment_runs \
   's/starts <= cua__runs_few(k))/1)/' segment
 planted 'a count of starts without those of lower warps' segment_runs \
   's/before += w + c < warp ? v.word\[c\] : 0;/;/' segment
+planted 'tiles of two runs whose values are not read' segment_runs.tmpl \
+  's/next.starts > 1/next.starts > 2/' segment
 planted 'pending segments of a single word' segment_tree.tmpl \
   '/own = base + lane < words/,/from =/s/some \&= some - 1/some = 0/' segment
 planted 'a run that begins again with each warp' filter_kernel \

@@ -24,8 +24,8 @@
  * packs of a row of shared memory are permuted: lanes that read their packs meet in no bank.
  *
  * Scope: blocks of the same device. A block has a multiple of 32 threads.
- * Memory order: as for a filter in order that is not in place. Only the second kernel in the stream
- *   reads the offsets and the bitmap.
+ * Memory order: as for a filter in order that is not in place. Only later kernels in the stream
+ *   read the offsets and the bitmap.
  * Progress: as for cua__filter_in_order. A block claims tiles ahead, but it waits only for the
  *   offset of a tile that it has counted, hence for counts of lower tiles. Consider the lowest
  *   claimed tile without a published count. Its block waits only for offsets of lower tiles, and

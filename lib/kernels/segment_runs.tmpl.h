@@ -227,7 +227,9 @@ CUA_FORCE void K(cua__segment_runs)(const struct cua__filter_kind k, const struc
 		}
 		cua__copies_commit();
 		if (next.tile != CUA__RUNS_NONE) {
-			K(cua__runs_read_values)(k, s, &b, next.tile, turn);
+			/* the last run of a tile is pending, so a single run needs no values */
+			if (next.starts > 1)
+				K(cua__runs_read_values)(k, s, &b, next.tile, turn);
 			if (thread == 0)
 				word = cua__filter_load_word(f, 0, next.tile);
 		}

@@ -1000,8 +1000,9 @@ CUA_FORCE int cua__hashmap_word_enter_full(const struct cua_hashmap_view *view,
  * On a GPU, with words of 64 bits, a lane whose home is full tries to lock it by the same
  * compare-and-swap by which other lanes of the warp claim slots: one trip to memory less for the
  * warp. It does so only if no key of its class is in another bucket, since a present key needs no
- * lock; the search under the lock decides. in->locked tells whether the lane has the lock. Until the
- * lane has unlocked, it waits for no lane but those that claim slots and count.
+ * lock, and if max_probes does not limit the map; the search under the lock decides. in->locked
+ * tells whether the lane has the lock. Until it has unlocked, the lane waits at most for lanes of
+ * its warp that claim slots, count, or search other buckets: none of them waits meanwhile.
  */
 CUA_FORCE int cua__hashmap_word_enter_home(const struct cua_hashmap_view *view,
 					   const cua__hashmap_kind kind,
@@ -1038,6 +1039,9 @@ CUA_FORCE int cua__hashmap_word_enter_home(const struct cua_hashmap_view *view,
 		if (!lock && cua__hashmap_word_has(ks, vs, spot->word, key.bits, equal))
 			return CUA_HASHMAP_EXISTS;
 		in->locked = lock && stored;
+		/* a second attempt would fail too */
+		if (lock && !stored)
+			in->head.lo |= CUA__HASHMAP_LOCKED;
 		room.empty++;
 	}
 	if (there == 0)
