@@ -172,7 +172,7 @@ planted 'an insert that takes a held lock beside claims' hashmap_word \
 planted 'a warp whose lanes have not one key, taken for one' hashmap_word \
   '/^CUA_FORCE int cua__hashmap_word_look_same(/,/^}/s/bits == cua_port_shuffle_u32(all, bits, 0)/1/' hashmap
 planted 'a warp with one key whose lanes have two maps, taken for one' hashmap_word \
-  '/^CUA_FORCE int cua__hashmap_word_look_same(/,/^}/s/cua_port_shuffle_u64(all, (uint64_t)(uintptr_t)home, 0)/(uint64_t)(uintptr_t)home/' hashmap
+  '/^CUA_FORCE int cua__hashmap_word_look_same(/,/^}/s/cua__warp_peers(all, home) != all/0/' hashmap
 planted 'a warp with one key that takes the next slot' hashmap_word \
   '/^CUA_FORCE int cua__hashmap_word_look_same(/,/^}/s/home + 8 \* slot/home + 8 * (slot % 7 + 1)/' hashmap
 planted 'a warp with one key that takes no account of reserved keys' hashmap_word \
@@ -630,7 +630,7 @@ planted 'a segment on the list of which one chunk is another one' segment_tree \
   's/CUA_WRITE(e->first, x + c \* chunk)/CUA_WRITE(e->first, x + c \/ 2 * chunk)/' segment
 planted 'a segment that finds no room on the list and is not stored' segment_tree \
   's/return fits;/return 1;/' segment
-planted 'runs that are summed before their offset is known' segment_runs \
+planted 'runs that are summed before their offset is known' filter_kernel \
   's/while (word < CUA__FILTER_OFFSET) {/if (0) {/' segment
 planted 'runs without the barrier of their tile' segment_runs.tmpl \
   '/cua__copies_wait(0);/,/if (more) {/s/cua_port_sync_block()/(void)0/' segment
@@ -697,7 +697,7 @@ planted 'a filter in place whose counts are read without acquire' filter_kernel 
 planted 'a filter in place whose offsets are published without release' filter_kernel \
   '/reached \&\& j/,/OFFSET/s/f->in_place, tile/0, tile/' filter
 planted 'a filter in place whose offsets are read without acquire' filter_kernel \
-  's/word = cua__filter_load_word(f, f->in_place, oldest.tile)/word = cua__filter_load_word(f, 0, oldest.tile)/' filter
+  's/cua__filter_await_offset(f, f->in_place,/cua__filter_await_offset(f, 0,/' filter
 planted 'a scan of the filter that takes words that no block published' filter_kernel \
   's/run = !goes_on ? 0 : .*;/run = !goes_on ? 0 : 32;/' filter
 planted 'a scan of the filter that reads sums too early' filter_kernel \
@@ -711,7 +711,7 @@ planted 'a scan of the filter that waits for tiles that nobody has' filter_kerne
 planted 'an offset of the filter that is written over' filter_kernel \
   '/all threads have read the previous offset/,/}/s/cua_port_sync_block()/(void)0/' filter
 planted 'a stage of the filter that is stored before its offset is known' filter_kernel \
-  '/CUA_WRITE(sh->first, word/,/if (due)/s/cua_port_sync_block()/(void)0/' filter
+  '/cua__filter_await_offset(f, f->in_place/,/if (due)/s/cua_port_sync_block()/(void)0/' filter
 planted 'tiles of the filter in one stage' filter_kernel \
   's/to = to + 1 == k.stages ? 0 : to + 1/(void)0/; s/from = to < n_staged ? .*;/from = to;/' filter
 planted 'a short filter in place whose counts are published without release' filter_kernel \

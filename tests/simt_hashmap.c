@@ -752,11 +752,11 @@ static const char *map_two_check(void)
  * whole warp. The first addition may insert the key.
  */
 enum same_way {
-	SAME_KEY,      /* one key */
+	SAME_KEY,      /* the same key */
 	SAME_BUT_ONE,  /* a lane has another key */
-	SAME_TWO_MAPS, /* one key in two maps in turn */
+	SAME_TWO_MAPS, /* the same key in two maps in turn */
 	SAME_RESERVED, /* the key 0 */
-	SAME_FAR,      /* one key, whose home is full */
+	SAME_FAR,      /* the same key; its home is full */
 	N_SAME
 };
 static enum same_way same_way;

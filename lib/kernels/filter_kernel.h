@@ -6,7 +6,7 @@
  *
  * Source: stream compaction by a scan of the block. cuda/cuda_filter.cu chooses the kernel:
  * - cua__filter_direct, without order: a fetch-and-add per tile assigns the offset of its kept
- *   elements, and in a partition another one that of its rejected elements.
+ *   elements, and in a partition a second fetch-and-add that of its rejected elements.
  * - cua__filter_count, then cua__filter_direct, for a partition in order: see below.
  * - cua__filter_in_order: each block publishes the counts of its tiles. A single block, the
  *   scanning block, sums the counts and publishes each tile's offset. It processes tiles itself
@@ -39,12 +39,11 @@
  *     in order: compare tile k, rank it | barrier | publish its count, stage it | load tile k + 1 |
  *     receive the offset of tile k - 1 or k - 2 | barrier | store that tile | ...
  *
- * Tiles k, k + 1, ... are here those of a block, in the order in which it claims them. In order a
- * count is published as soon as it is known, even if offsets are still unknown. With a stage for 2
- * tiles the scanning block has the time of 1 whole tile to compute an offset; with a stage for 3
- * tiles, of 2.
+ * Tiles k, k + 1, ... are here the tiles of a block, in the order of its claims. In order a count is
+ * published as soon as it is known, even if offsets are still unknown. With a stage for 2 tiles the
+ * scanning block has the time of 1 whole tile to compute an offset; with a stage for 3 tiles, of 2.
  *
- * Scope: blocks of one device. A block has a multiple of 32 threads, at most 1024.
+ * Scope: blocks of the same device. A block has a multiple of 32 threads, at most 1024.
  *
  * Memory order: a tile's word is all that a reader needs, so its accesses are relaxed, except:
  *   - In place, the tile's offset must also prove that all lower tiles were read, because the block
@@ -373,6 +372,21 @@ CUA_FORCE void cua__filter_publish(const struct cua__filter *f, int release, uin
 				   CUA_SPACE_GLOBAL);
 }
 
+/*
+ * Waits for the offset of a tile in order. `word` is the last known word of the tile. Called by a
+ * single thread of a block that has published the tile's count.
+ */
+CUA_FORCE uint64_t cua__filter_await_offset(const struct cua__filter *f, int acquire, uint64_t tile,
+					    uint64_t word)
+{
+	while (word < CUA__FILTER_OFFSET) {
+		word = cua__filter_load_word(f, acquire, tile);
+		if (word < CUA__FILTER_OFFSET)
+			cua_port_pause(32);
+	}
+	return word & CUA__FILTER_NUMBER;
+}
+
 /* The first offset: the end of the buffer, read before any block moves it. At most the capacity. */
 CUA_FORCE uint64_t cua__filter_base(const struct cua__filter *f)
 {
@@ -591,7 +605,7 @@ struct cua__filter_staged {
 	uint32_t kept, elements, first_local;
 };
 
-/* The ranks of a thread's kept elements among those of its warp. */
+/* The ranks of a thread's kept elements in its warp. */
 struct cua__filter_ranks {
 	uint32_t kept;    /* a bit for each kept element */
 	uint32_t rank[8]; /* rank of the first kept element of each pack */
@@ -1240,14 +1254,9 @@ CUA_FORCE void cua__filter_in_order(const struct cua__filter_kind k, const struc
 			/* all threads have read the previous offset */
 			cua_port_sync_block();
 		}
-		if (thread == 0 && due) {
-			while (word < CUA__FILTER_OFFSET) {
-				word = cua__filter_load_word(f, f->in_place, oldest.tile);
-				if (word < CUA__FILTER_OFFSET)
-					cua_port_pause(32);
-			}
-			CUA_WRITE(sh->first, word & CUA__FILTER_NUMBER);
-		}
+		if (thread == 0 && due)
+			CUA_WRITE(sh->first,
+				  cua__filter_await_offset(f, f->in_place, oldest.tile, word));
 		cua_port_sync_block();
 		if (due) {
 			b.stage = (char *)stage + from * room * k.size;

@@ -325,17 +325,6 @@ CUA_FORCE uint32_t cua__runs_rank(const struct cua__filter_kind k, const struct 
 	return starts;
 }
 
-/* The offset of a tile. `word` is its last known word. Called by a single thread. */
-CUA_FORCE uint64_t cua__runs_offset(const struct cua__filter *f, uint64_t tile, uint64_t word)
-{
-	while (word < CUA__FILTER_OFFSET) {
-		word = cua__filter_load_word(f, 0, tile);
-		if (word < CUA__FILTER_OFFSET)
-			cua_port_pause(32);
-	}
-	return word & CUA__FILTER_NUMBER;
-}
-
 #define CUA__TREE_TEMPLATE "kernels/segment_runs.tmpl.h"
 #define CUA__TREE_WITH_FLOAT_SUMS
 #include "kernels/tree_kinds.tmpl.h"

@@ -131,7 +131,7 @@ CUA_FORCE void K(cua__runs_scan)(const struct cua__filter_kind k, const struct c
 		if (own.tile < first) {
 			cua_port_sync_block();
 			if (cua_port_thread() == 0)
-				CUA_WRITE(sh->first, cua__runs_offset(f, own.tile, 0));
+				CUA_WRITE(sh->first, cua__filter_await_offset(f, 0, own.tile, 0));
 			cua_port_sync_block();
 			K(cua__runs_sum)(k, f, s, pending, b, own, CUA_READ(sh->first), 0, 0);
 			own.tile = CUA__RUNS_NONE;
@@ -208,7 +208,8 @@ CUA_FORCE void K(cua__segment_runs)(const struct cua__filter_kind k, const struc
 		if (thread == 0) {
 			CUA_WRITE(sh->next[turn], ticket - 1);
 			if (due.tile != CUA__RUNS_NONE)
-				CUA_WRITE(sh->first[turn], cua__runs_offset(f, due.tile, word));
+				CUA_WRITE(sh->first[turn],
+					  cua__filter_await_offset(f, 0, due.tile, word));
 		}
 		cua__copies_wait(0);
 		cua_port_sync_block();

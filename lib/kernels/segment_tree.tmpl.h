@@ -162,6 +162,18 @@ CUA_FORCE A K(cua__fixed_strip)(const struct cua__reduce *one, const struct cua_
 	return K(cua__fixed_packs)(one, x, shift, length, rows, 0);
 }
 
+/* Combines n values, a power of two, by halves: each with the value n / 2 behind it, and so on. */
+CUA_FORCE A K(cua__fixed_halves)(A *v, unsigned n)
+{
+	CUA__UNROLL
+	for (unsigned half = n / 2; half; half /= 2) {
+		CUA__UNROLL
+		for (unsigned i = 0; i < half; i++)
+			v[i] = K(cua__tree_combine)(v[i], v[i + half]);
+	}
+	return v[0];
+}
+
 /*
  * A lane sums a tiny segment at x, of `length` elements. packed: x is aligned to a pack.
  */
@@ -204,13 +216,7 @@ CUA_FORCE A K(cua__fixed_tiny_sum)(const struct cua__reduce *one, const T *x, ui
 			sum[p] = a[0];
 		}
 	}
-	CUA__UNROLL
-	for (uint32_t d = PACKS / 2; d; d /= 2) {
-		CUA__UNROLL
-		for (uint32_t p = 0; p < d; p++)
-			sum[p] = K(cua__tree_combine)(sum[p], sum[p + d]);
-	}
-	return sum[0];
+	return K(cua__fixed_halves)(sum, PACKS);
 }
 
 CUA_FORCE void K(cua__fixed_tiny)(const struct cua__segments *s, uint64_t i, uint64_t begin,
@@ -457,18 +463,6 @@ CUA_FORCE A K(cua__fixed_partial)(const struct cua__fixed_lists *f, uint64_t t)
 		words[w] = CUA_READ(f->partial[t * WORDS + w]);
 	memcpy(&v, words, sizeof(v));
 	return v;
-}
-
-/* Combines n values, a power of two, by halves: each with the value n / 2 behind it, and so on. */
-CUA_FORCE A K(cua__fixed_halves)(A *v, unsigned n)
-{
-	CUA__UNROLL
-	for (unsigned half = n / 2; half; half /= 2) {
-		CUA__UNROLL
-		for (unsigned i = 0; i < half; i++)
-			v[i] = K(cua__tree_combine)(v[i], v[i + half]);
-	}
-	return v[0];
 }
 
 /* The partial result of the chunk of entry e. */

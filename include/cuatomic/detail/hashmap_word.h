@@ -1039,7 +1039,7 @@ CUA_FORCE int cua__hashmap_word_enter_home(const struct cua_hashmap_view *view,
 		if (!lock && cua__hashmap_word_has(ks, vs, spot->word, key.bits, equal))
 			return CUA_HASHMAP_EXISTS;
 		in->locked = lock && stored;
-		/* a second attempt would fail too */
+		/* another lane was faster: no second attempt without a new look */
 		if (lock && !stored)
 			in->head.lo |= CUA__HASHMAP_LOCKED;
 		room.empty++;
@@ -1296,9 +1296,7 @@ CUA_FORCE int cua__hashmap_word_look_same(const struct cua_hashmap_view *view,
 		return 0;
 	/* lanes may have different maps */
 	home = cua__hashmap_word_bucket(view, cua__hashmap_word_home(view, key.hash));
-	if (cua_port_ballot(all, (uint64_t)(uintptr_t)home ==
-					 cua_port_shuffle_u64(all, (uint64_t)(uintptr_t)home, 0)) !=
-		    all ||
+	if (cua__warp_peers(all, home) != all ||
 	    cua__hashmap_reserved_slot(view, 4, 4, key.bits, equal))
 		return 0;
 	cua_port_fence(CUA_RELEASE, CUA_SCOPE_DEVICE);
