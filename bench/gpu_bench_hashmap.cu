@@ -479,6 +479,18 @@ static __device__ int typed_erase(const struct cua_hashmap_view *view, uint64_t 
 {
 	return pairs64_erase(view, key);
 }
+static __device__ int typed_execute(const struct cua_hashmap_view *view,
+				    enum cua_hashmap_operation operation, uint32_t key,
+				    uint32_t *value)
+{
+	return pairs32_execute(view, operation, key, value);
+}
+static __device__ int typed_execute(const struct cua_hashmap_view *view,
+				    enum cua_hashmap_operation operation, uint64_t key,
+				    uint64_t *value)
+{
+	return pairs64_execute(view, operation, key, value);
+}
 static __device__ int quad_insert(const struct cua_hashmap_view *view, int active, uint32_t key,
 				  uint32_t value)
 {
@@ -551,34 +563,65 @@ static __global__ void find_quads(struct cua_hashmap_view view, size_t n, const 
 	}
 }
 
-/* The operation of element i of the mix: 0 and 1 find, 2 insert, 3 erase. */
-static __device__ unsigned mix_operation(size_t i)
+/* Half of the elements of the mix are finds, a quarter each are inserts and erases. */
+static __device__ enum cua_hashmap_operation mix_operation(size_t i)
 {
-	return (unsigned)(keys_mix64(i + 1) >> 62);
+	switch (keys_mix64(i + 1) >> 62) {
+	case 2: return CUA_HASHMAP_INSERT;
+	case 3: return CUA_HASHMAP_ERASE;
+	default: return CUA_HASHMAP_FIND;
+	}
 }
 
 /*
+ * The blocks of the mix are small because the warps of a block take different times. The bound, 20
+ * blocks a multiprocessor, limits a lane to 48 registers.
+ */
+#define MIX_THREADS 64
+#define MIX_BLOCKS 20
+
+/*
  * Each lane finds keys[i], inserts absent[i] or erases keys[i]. found[i] becomes 1 if the result is
- * right. The bound, 5 blocks a multiprocessor, limits the lane to 48 registers.
+ * right.
  */
 template <typename T>
-static __global__ void __launch_bounds__(THREADS, 5)
+static __global__ void __launch_bounds__(MIX_THREADS, MIX_BLOCKS)
 	mix_lanes(struct cua_hashmap_view view, size_t n, const T *keys, const T *absent,
 		  uint8_t *found)
 {
 	EACH(i, n)
 	{
-		const unsigned operation = mix_operation(i);
+		const enum cua_hashmap_operation operation = mix_operation(i);
 		T value = 0;
 
-		if (operation < 2)
+		if (operation == CUA_HASHMAP_FIND)
 			found[i] = typed_find(&view, keys[i], &value) &&
 				   value == (T)keys_value(sizeof(T), keys[i]);
-		else if (operation == 2)
+		else if (operation == CUA_HASHMAP_INSERT)
 			found[i] =
 				typed_insert(&view, absent[i], absent[i]) == CUA_HASHMAP_INSERTED;
 		else
 			found[i] = typed_erase(&view, keys[i]) == 1;
+	}
+}
+
+/* The same, executed by the lanes of a warp together. */
+template <typename T>
+static __global__ void __launch_bounds__(MIX_THREADS, MIX_BLOCKS)
+	mix_executed(struct cua_hashmap_view view, size_t n, const T *keys, const T *absent,
+		     uint8_t *found)
+{
+	EACH(i, n)
+	{
+		const enum cua_hashmap_operation operation = mix_operation(i);
+		const T key = operation == CUA_HASHMAP_INSERT ? absent[i] : keys[i];
+		T value = key;
+		const int result = typed_execute(&view, operation, key, &value);
+
+		found[i] = operation == CUA_HASHMAP_INSERT
+				   ? result == CUA_HASHMAP_INSERTED
+				   : result == CUA_HASHMAP_EXISTS &&
+					     value == (T)keys_value(sizeof(T), key);
 	}
 }
 
@@ -875,6 +918,29 @@ static void erase_cases(void)
 	table_end(&table);
 }
 
+template <typename T>
+using mix_kernel = void(struct cua_hashmap_view view, size_t n, const T *keys, const T *absent,
+			uint8_t *found);
+
+static void mix_row(const char *way, mix_kernel<uint32_t> *narrow, mix_kernel<uint64_t> *wide)
+{
+	const unsigned blocks = (unsigned)((n - 1) / MIX_THREADS + 1);
+
+	row(
+		TABLE_OURS, way, n, build_all,
+		[=] {
+			OF_WIDTH((narrow<<<blocks, MIX_THREADS>>>(view, n, (const uint32_t *)keys,
+								  (const uint32_t *)absent, found)),
+				 (wide<<<blocks, MIX_THREADS>>>(view, n, (const uint64_t *)keys,
+								(const uint64_t *)absent, found)));
+		},
+		[] {
+			return counted([](unsigned long long *right) {
+				       count_right<<<many_blocks(n), THREADS>>>(n, found, right);
+			       }) == n;
+		});
+}
+
 /* Half of the operations find, a quarter insert new keys, a quarter erase. */
 static void mix_case(void)
 {
@@ -882,21 +948,9 @@ static void mix_case(void)
 
 	begin("mix");
 	swap_ceiling(n, false);
-	row(
-		TABLE_OURS, "CUA_DEFINE_HASHMAP, mix in a kernel", n, build_all,
-		[] {
-			OF_WIDTH((mix_lanes<<<lane_blocks(n), THREADS>>>(
-					 view, n, (const uint32_t *)keys, (const uint32_t *)absent,
-					 found)),
-				 (mix_lanes<<<lane_blocks(n), THREADS>>>(
-					 view, n, (const uint64_t *)keys, (const uint64_t *)absent,
-					 found)));
-		},
-		[] {
-			return counted([](unsigned long long *right) {
-				       count_right<<<many_blocks(n), THREADS>>>(n, found, right);
-			       }) == n;
-		});
+	mix_row("CUA_DEFINE_HASHMAP, mix in a kernel", mix_lanes<uint32_t>, mix_lanes<uint64_t>);
+	mix_row("CUA_DEFINE_HASHMAP, mix by execute in a kernel", mix_executed<uint32_t>,
+		mix_executed<uint64_t>);
 	row(
 		TABLE_OURS, "erase_n, insert_n, find_n", 4 * quarter, build_all,
 		[=] {

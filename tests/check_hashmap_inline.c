@@ -191,6 +191,110 @@ START_TEST(macros)
 }
 END_TEST
 
+/* Checks the result of an execute, and the value afterwards. */
+#define EXECUTED(call, variable, result, expected)                                                 \
+	do {                                                                                       \
+		ck_assert_int_eq(call, result);                                                    \
+		ck_assert_uint_eq(variable, expected);                                             \
+	} while (0)
+
+/* Each operation of execute, on ordinary and on reserved keys. */
+START_TEST(executes)
+{
+	struct cua_hashmap_options never = {.struct_size = sizeof(never), .no_erase = 1};
+	struct cua_context *ctx = test_context(CUA_BACKEND_CPU);
+	struct cua_hashmap *map = new_word_map(ctx, CUA_U32, CUA_U32, 10);
+	struct cua_hashmap_view view, other;
+	struct two two = {1, 2};
+	uint32_t v;
+	uint64_t wide;
+
+	ck_assert_cua(cua_hashmap_get_view(map, &view));
+	for (uint32_t key = 0; key < 4; key++) {
+		v = 5;
+		EXECUTED(macro_u32_execute(&view, CUA_HASHMAP_FIND, key, &v), v, CUA_HASHMAP_ABSENT,
+			 5);
+		EXECUTED(macro_u32_execute(&view, CUA_HASHMAP_ERASE, key, &v), v,
+			 CUA_HASHMAP_ABSENT, 5);
+		EXECUTED(macro_u32_execute(&view, CUA_HASHMAP_INSERT, key, &v), v,
+			 CUA_HASHMAP_INSERTED, 5);
+		v = 6;
+		EXECUTED(macro_u32_execute(&view, CUA_HASHMAP_SKIP, key, &v), v, CUA_HASHMAP_ABSENT,
+			 6);
+		EXECUTED(macro_u32_execute(&view, CUA_HASHMAP_INSERT, key, &v), v,
+			 CUA_HASHMAP_EXISTS, 5);
+		v = 6;
+		EXECUTED(macro_u32_execute(&view, CUA_HASHMAP_FIND, key, &v), v, CUA_HASHMAP_EXISTS,
+			 5);
+		v = 6;
+		EXECUTED(macro_u32_execute(&view, CUA_HASHMAP_ERASE, key, &v), v,
+			 CUA_HASHMAP_EXISTS, 5);
+		ck_assert_uint_eq(map_size(map), 0);
+		wide = 7 | (uint64_t)9 << 32; /* the bits above the map's size do not count */
+		ck_assert_int_eq(cua_hashmap_execute(&view, CUA_HASHMAP_INSERT, key, &wide),
+				 CUA_HASHMAP_INSERTED);
+		EXECUTED(cua_hashmap_execute(&view, CUA_HASHMAP_INSERT, key, &wide), wide,
+			 CUA_HASHMAP_EXISTS, 7);
+		wide = 0;
+		EXECUTED(cua_hashmap_execute(&view, CUA_HASHMAP_FIND, key, &wide), wide,
+			 CUA_HASHMAP_EXISTS, 7);
+		wide = 0;
+		EXECUTED(cua_hashmap_execute(&view, CUA_HASHMAP_ERASE, key, &wide), wide,
+			 CUA_HASHMAP_EXISTS, 7);
+		ck_assert_int_eq(cua_hashmap_execute(&view, CUA_HASHMAP_ERASE, key, &wide),
+				 CUA_HASHMAP_ABSENT);
+	}
+	/* a full map */
+	for (uint32_t key = 1; map_size(map) < view.n_buckets * 7; key++)
+		ck_assert_int_eq(macro_u32_execute(&view, CUA_HASHMAP_INSERT, key, &key),
+				 CUA_HASHMAP_INSERTED);
+	v = 5;
+	EXECUTED(macro_u32_execute(&view, CUA_HASHMAP_INSERT, 1000, &v), v, CUA_HASHMAP_FULL, 5);
+	ck_assert_int_eq(cua_hashmap_status(map), CUA_ERROR_FULL);
+	/* a view with other sizes or an unknown layout is not accessed */
+	other = view;
+	other.layout = 4;
+	for (int op = CUA_HASHMAP_SKIP; op <= CUA_HASHMAP_ERASE; op++) {
+		const enum cua_hashmap_operation operation = (enum cua_hashmap_operation)op;
+
+		ck_assert_int_eq(macro_two_execute(&view, operation, 1, &two),
+				 CUA_HASHMAP_UNSUPPORTED);
+		ck_assert_int_eq(macro_set_execute(&view, operation, 1), CUA_HASHMAP_UNSUPPORTED);
+		ck_assert_int_eq(macro_u32_execute(&other, operation, 1, &v),
+				 CUA_HASHMAP_UNSUPPORTED);
+		ck_assert_int_eq(cua_hashmap_execute(&other, operation, 1, &wide),
+				 CUA_HASHMAP_UNSUPPORTED);
+	}
+	ck_assert_cua(cua_hashmap_destroy(map));
+
+	map = NULL;
+	ck_assert_cua(cua_hashmap_create(ctx, NULL, CUA_U64, CUA_NONE, 10, &map));
+	ck_assert_cua(cua_hashmap_get_view(map, &view));
+	for (uint64_t key = 0; key < 3; key++) {
+		ck_assert_int_eq(macro_set_execute(&view, CUA_HASHMAP_INSERT, key),
+				 CUA_HASHMAP_INSERTED);
+		ck_assert_int_eq(macro_set_execute(&view, CUA_HASHMAP_INSERT, key),
+				 CUA_HASHMAP_EXISTS);
+		ck_assert_int_eq(macro_set_execute(&view, CUA_HASHMAP_FIND, key),
+				 CUA_HASHMAP_EXISTS);
+		ck_assert_int_eq(macro_set_execute(&view, CUA_HASHMAP_ERASE, key),
+				 CUA_HASHMAP_EXISTS);
+		ck_assert_int_eq(macro_set_execute(&view, CUA_HASHMAP_ERASE, key),
+				 CUA_HASHMAP_ABSENT);
+	}
+	ck_assert_cua(cua_hashmap_destroy(map));
+
+	ck_assert_cua(cua_hashmap_create(ctx, &never, CUA_U32, CUA_U32, 10, &map));
+	ck_assert_cua(cua_hashmap_get_view(map, &view));
+	v = 5;
+	ck_assert_int_eq(macro_u32_execute(&view, CUA_HASHMAP_INSERT, 3, &v), CUA_HASHMAP_INSERTED);
+	ck_assert_int_eq(macro_u32_execute(&view, CUA_HASHMAP_ERASE, 3, &v), CUA_HASHMAP_ABSENT);
+	ck_assert_int_eq(macro_u32_execute(&view, CUA_HASHMAP_FIND, 3, &v), CUA_HASHMAP_EXISTS);
+	ck_assert_cua(cua_hashmap_destroy(map));
+	cua_context_destroy(ctx);
+}
+END_TEST
+
 /* ---- more than 2^32 buckets ---- */
 
 CUA_DEFINE_HASHMAP(vast_words, uint32_t, uint32_t)
@@ -573,6 +677,7 @@ static Suite *make_suite(void)
 	tcase_set_timeout(tcase, 240);
 	tcase_add_test(tcase, never_erases);
 	tcase_add_test(tcase, macros);
+	tcase_add_test(tcase, executes);
 	tcase_add_loop_test(tcase, vast, 0, 3);
 	tcase_add_test(tcase, threads_mix);
 	tcase_add_test(tcase, threads_sum);

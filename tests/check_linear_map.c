@@ -62,7 +62,7 @@ static struct {
 	struct cua_hashmap_view view;
 	struct cua_hashmap *bulk; /* NULL: the first lane makes no bulk calls */
 	enum linear_mix mix;
-	int typed;
+	int way;
 	uint64_t seed;
 	uint64_t keys[KEYS];
 	unsigned n_keys, n_calls;
@@ -136,7 +136,7 @@ static int run_bulk(struct linear_event *events, size_t n, uint64_t random)
 
 		m = 1;
 		if (events[i].op == LINEAR_COMPARE_EXCHANGE) {
-			linear_run(&now.view, &now.clock, 1, events + i, 1);
+			linear_run(&now.view, &now.clock, LINEAR_TYPED, events + i, 1);
 			continue;
 		}
 		while (m < most && i + m < n && events[i + m].op != LINEAR_COMPARE_EXCHANGE)
@@ -159,8 +159,8 @@ static void *lane_main(void *arg)
 		while (__atomic_load_n(&now.arrived, __ATOMIC_ACQUIRE) % LANES)
 			sched_yield();
 		if (lane || !now.bulk)
-			linear_run(&now.view, &now.clock, now.typed,
-				   now.events + lane * now.n_calls, now.n_calls);
+			linear_run(&now.view, &now.clock, now.way, now.events + lane * now.n_calls,
+				   now.n_calls);
 		else if (!run_bulk(now.events, now.n_calls, now.seed))
 			now.bulk_failed = 1;
 		pthread_barrier_wait(&now.end);
@@ -207,8 +207,8 @@ static void fail_round(const char *test, int round, uint64_t seed, uint64_t key,
 	ck_abort_msg(
 		"%s, round %d (seed %llu), keys of %u and values of %u bytes, %u keys, mix %d%s%s: %s",
 		test, round, (unsigned long long)seed, now.view.key_size, now.view.value_size,
-		now.n_keys, (int)now.mix, now.typed ? ", typed" : "", now.bulk ? ", bulk" : "",
-		why);
+		now.n_keys, (int)now.mix, now.way & LINEAR_TYPED ? ", typed" : "",
+		now.bulk ? ", bulk" : "", why);
 }
 
 /*
@@ -314,7 +314,7 @@ static void run_rounds(const char *test, enum linear_mix mix)
 
 		now.bulk = (r >> 40) % 3 ? NULL : m->map;
 		now.mix = mix;
-		now.typed = (r >> 8) % 4;
+		now.way = (int)((r >> 8) % 4);
 		now.n_keys = 1 + (unsigned)(r >> 16) % KEYS;
 		now.n_calls = 4 + (unsigned)(r >> 24) % (CALLS - 3);
 		now.seed = test_random(&seed);

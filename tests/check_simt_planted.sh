@@ -325,6 +325,44 @@ planted 'a value read again after a wait that is another key'"'"'s' hashmap_word
   '/_word_change_together(/,/^}/s/cua__hashmap_word_has(ks, vs, word, key, NULL)/!cua__hashmap_word_empty(word) \&\& !cua__hashmap_same(word, cua__hashmap_word_erased(ks, vs))/' linear
 planted 'an empty slot of a reserved key taken for the key, after a wait' hashmap_word \
   '/_word_change_together(/,/^}/s/cua__hashmap_word_has(.*NULL)/(& || cua__hashmap_word_empty(word))/' linear
+planted 'an execute that does not release or acquire' hashmap_execute \
+  's/^		cua_port_fence(.*/		(void)0;/' hashmap
+planted 'an execute whose lanes do not meet after their fences' hashmap_execute \
+  '/^		cua_port_fence(/{n;s/.*//;}' hashmap
+planted 'an execute that counts inserts, and unlocks, without a fence' hashmap_execute \
+  's/^			cua_port_fence(.*/			(void)0;/' hashmap
+planted 'an execute that keeps the count of an absent key' hashmap_execute \
+  's/if (counted && e.state != CUA_HASHMAP_EXISTS)/if (0)/' hashmap
+planted 'an execute that does not count its erases' hashmap_execute \
+  's/counted = operation == CUA_HASHMAP_ERASE.*/counted = 0;/' hashmap
+planted 'an execute that counts one of its inserts' hashmap_execute \
+  's/n = cua_port_popc_u32(adders);/n = 1;/' hashmap
+planted 'an execute in two maps that is counted in one' hashmap_execute \
+  's/same = map == .*/same = 1 || map || first;/' hashmap
+planted 'an execute that does not unlock' hashmap_execute \
+  's/if (e.locked)/if (0)/' hashmap
+planted 'an execute that claims beside an equal key' hashmap_execute \
+  's/} else if (e->state != CUA__EXECUTE_PUT &&/} else if (0 \&\&/' hashmap
+planted 'an execute that claims past the end of the home' hashmap_execute \
+  's/end = (uintptr_t).*/end = 0;/' hashmap
+planted 'an execute under the lock that searches only the home' hashmap_execute \
+  's/e->far = cua__hashmap_word_far(wide, e->head, key.hash);/e->far = 0;/' hashmap
+planted 'an execute that does not raise the head' hashmap_execute \
+  's/if (e->state == CUA__EXECUTE_PUT)$/if (0)/' hashmap
+planted 'an execute with classes that are older than the lock' hashmap_execute \
+  's/e->head.hi = room->head.hi;/(void)0;/' hashmap
+planted 'an execute that seeks at the farthest distance alone' hashmap_execute \
+  's/if (--e->distance == 0)/if (1)/' hashmap
+planted 'an execute that acquires nothing behind the home' hashmap_execute \
+  's/CUA_ACQUIRE, 0, &spot/CUA_RELAXED, 0, \&spot/' hashmap
+planted 'an execute that takes a reserved key for an ordinary one' hashmap_execute \
+  's/^		    !cua__hashmap_reserved_slot(.*/		    1)/' hashmap
+planted 'an execute that is full before it has scanned all slots' hashmap_execute \
+  's/else if (++e->distance == (uint32_t)cua__hashmap_most(view))/else/' hashmap
+planted 'an execute that gives up' hashmap_execute \
+  's/^	} while (e.state == CUA__EXECUTE_RETRY);/	} while (0);/' hashmap
+planted 'an execute that erases what another lane has stored' hashmap_execute \
+  's/e->spot.word = seen;/(void)0;/' hashmap
 planted 'a quad that finds a key before the class of its home is raised' hashmap_quad \
   's/if (here.there > 0 && free && distance > far)/if (0)/' hashmap
 planted 'an octet that finds a key before the class of its home is raised' hashmap_quad \

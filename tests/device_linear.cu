@@ -103,7 +103,7 @@ enum { LANES = 16, CALLS = 48, KEYS = 4, EVENTS = LANES * CALLS + KEYS, MOST_SLO
  * There are as many lanes as all blocks have. All blocks are resident, because they wait for each
  * other.
  */
-static __global__ void history_kernel(struct cua_hashmap_view view, int typed, int by_quads,
+static __global__ void history_kernel(struct cua_hashmap_view view, int way, int by_quads,
 				      struct linear_event *events, unsigned n_calls,
 				      uint64_t *clock, uint32_t *arrived)
 {
@@ -119,7 +119,7 @@ static __global__ void history_kernel(struct cua_hashmap_view view, int typed, i
 		linear_run_quad(&view, clock, ~(uint32_t)0 >> (32 - blockDim.x),
 				events + global_id() * n_calls, n_calls, n_calls);
 	else
-		linear_run(&view, clock, typed, events + global_id() * n_calls, n_calls);
+		linear_run(&view, clock, way, events + global_id() * n_calls, n_calls);
 }
 
 struct history {
@@ -139,7 +139,7 @@ static int run_round(struct history *h, const struct some_map *m, uint64_t seed)
 		       n_calls = 4 + (unsigned)((r >> 16) % (CALLS - 3));
 	const unsigned threads = 1u << (r >> 24) % 5, n_events = LANES * n_calls + n_keys;
 	const enum linear_mix mix = (enum linear_mix)((r >> 32) % LINEAR_MIXES);
-	const int typed = (r >> 40) % 4;
+	const int way = (int)((r >> 40) % 4);
 	/* then blocks are whole quads of a single warp */
 	const int by_quads =
 		threads >= 4 && (r >> 42) % 2 && m->view.key_size == m->view.value_size;
@@ -161,9 +161,10 @@ static int run_round(struct history *h, const struct some_map *m, uint64_t seed)
 		if (h->events[i].op == LINEAR_ERASE)
 			h->events[i].op = LINEAR_ADD;
 	snprintf(where, sizeof(where),
-		 "seed %llu, keys of %u and values of %u bytes, %u keys, mix %d, blocks of %u%s",
+		 "seed %llu, keys of %u and values of %u bytes, %u keys, mix %d, blocks of %u%s%s",
 		 (unsigned long long)seed, m->view.key_size, m->view.value_size, n_keys, (int)mix,
-		 threads, typed ? ", typed" : "");
+		 threads, way & LINEAR_TYPED ? ", typed" : "",
+		 way & LINEAR_TOGETHER ? ", together" : "");
 
 	ck_assert_cua(cua_hashmap_clear(m->map));
 	for (uint64_t i = 0; i < fill; i++) {
@@ -180,8 +181,8 @@ static int run_round(struct history *h, const struct some_map *m, uint64_t seed)
 		cudaMemcpy(h->on_device, h->events, sizeof(h->events), cudaMemcpyHostToDevice));
 	ck_assert_cuda(cudaMemset(h->clock, 0, 2 * sizeof(*h->clock)));
 	ck_assert_cuda(cudaDeviceSynchronize());
-	history_kernel<<<LANES / threads, threads>>>(m->view, typed, by_quads, h->on_device,
-						     n_calls, h->clock, (uint32_t *)(h->clock + 1));
+	history_kernel<<<LANES / threads, threads>>>(m->view, way, by_quads, h->on_device, n_calls,
+						     h->clock, (uint32_t *)(h->clock + 1));
 	finish_kernel();
 	ck_assert_cuda(
 		cudaMemcpy(h->events, h->on_device, sizeof(h->events), cudaMemcpyDeviceToHost));
@@ -289,6 +290,25 @@ static __global__ void tally_kernel(struct cua_hashmap_view view, uint64_t n_mov
 		uint64_t key = r >> 20 & 1 ? (r >> 32) % n_moving : (r >> 32) % (n_moving / 16 + 1);
 		int result = 0;
 
+		/* in every second round, the lanes of a warp execute together */
+		if (i % 2) {
+			const enum cua_hashmap_operation operation =
+				(enum cua_hashmap_operation)(CUA_HASHMAP_FIND + r % 3);
+
+			value = key << 16 | (r >> 8 & 0xff);
+			result = cua_hashmap_execute(&view, operation, key, &value);
+			if (result == CUA_HASHMAP_EXISTS && value >> 16 != key)
+				ADD(&wrong[0], 1);
+			if (result == CUA_HASHMAP_INSERTED)
+				ADD(&tallies[key].inserted, 1);
+			if (result == CUA_HASHMAP_EXISTS && operation == CUA_HASHMAP_ERASE)
+				ADD(&tallies[key].erased, 1);
+			if (operation == CUA_HASHMAP_INSERT
+				    ? result != CUA_HASHMAP_INSERTED && result != CUA_HASHMAP_EXISTS
+				    : result != CUA_HASHMAP_ABSENT && result != CUA_HASHMAP_EXISTS)
+				ADD(&wrong[1], 1);
+			continue;
+		}
 		switch (r % 8) {
 		case 0:
 		case 1: result = cua_hashmap_insert(&view, key, key << 16 | (r >> 8 & 0xff)); break;

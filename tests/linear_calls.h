@@ -45,6 +45,33 @@ CUA_FN int linear_needs_type(enum linear_op op)
 	return op == LINEAR_INSERT_OR_GET || op == LINEAR_EXCHANGE || op == LINEAR_COMPARE_EXCHANGE;
 }
 
+/* Whether execute has the operation, which then is one of the three below. */
+CUA_FN int linear_executes(enum linear_op op)
+{
+	return op == LINEAR_INSERT || op == LINEAR_INSERT_OR_GET || op == LINEAR_FIND ||
+	       op == LINEAR_CONTAINS || op == LINEAR_ERASE;
+}
+
+CUA_FN enum cua_hashmap_operation linear_operation(const struct linear_event *e)
+{
+	return e->op == LINEAR_ERASE                              ? CUA_HASHMAP_ERASE
+	       : e->op == LINEAR_FIND || e->op == LINEAR_CONTAINS ? CUA_HASHMAP_FIND
+								  : CUA_HASHMAP_INSERT;
+}
+
+/* Records what execute returned. An insert has returned the key's value too. */
+CUA_FN int linear_executed(struct linear_event *e, int result, uint64_t value)
+{
+	if (e->op == LINEAR_INSERT)
+		e->op = LINEAR_INSERT_OR_GET;
+	e->got = 0;
+	if (e->op == LINEAR_INSERT_OR_GET && result != CUA_HASHMAP_FULL)
+		e->got = value;
+	if (e->op == LINEAR_FIND && result == CUA_HASHMAP_EXISTS)
+		e->got = value;
+	return e->op == LINEAR_INSERT_OR_GET ? result : result == CUA_HASHMAP_EXISTS;
+}
+
 /* All operations, through the functions that the macros of hashmap.h define. */
 #define LINEAR__DEFINE(name, K, V)                                                                 \
 	CUA_DEFINE_HASHMAP(name, K, V)                                                             \
@@ -79,6 +106,14 @@ CUA_FN int linear_needs_type(enum linear_op op)
 		}                                                                                  \
 		e->got = got;                                                                      \
 		return result;                                                                     \
+	}                                                                                          \
+	CUA__RARE int name##_run_execute(const struct cua_hashmap_view *view,                      \
+					 struct linear_event *e)                                   \
+	{                                                                                          \
+		V value = (V)e->given;                                                             \
+		const int result = name##_execute(view, linear_operation(e), (K)e->key, &value);   \
+                                                                                                   \
+		return linear_executed(e, result, value);                                          \
 	}
 LINEAR__DEFINE(linear_map_4_4, uint32_t, uint32_t)
 LINEAR__DEFINE(linear_map_8_8, uint64_t, uint64_t)
@@ -150,13 +185,33 @@ CUA__RARE int linear_typed(const struct cua_hashmap_view *view, struct linear_ev
 	return view->value_size == 4 ? linear_map_8_4_run(view, e) : linear_map_8_8_run(view, e);
 }
 
+/* Finds, inserts and erases, which the lanes of a warp execute together. */
+CUA__RARE int linear_execute(const struct cua_hashmap_view *view, int typed, struct linear_event *e)
+{
+	uint64_t value = view->value_size == 4 ? (uint32_t)e->given : e->given;
+	int result;
+
+	if (typed && view->key_size == view->value_size)
+		return view->key_size == 4 ? linear_map_4_4_run_execute(view, e)
+					   : linear_map_8_8_run_execute(view, e);
+	result = cua_hashmap_execute(view, linear_operation(e), e->key, &value);
+	return linear_executed(e, result, value);
+}
+
+/* How lanes make calls: flags. */
+enum { LINEAR_TYPED = 1, LINEAR_TOGETHER = 2 };
+
 /* As `expected`, stands for the last value that the lane has seen. */
 #define LINEAR_LAST (~(uint64_t)0 - 9)
 
-/* Makes the calls of the events in turn, and records their results and moments. */
-CUA_FN void linear_run(const struct cua_hashmap_view *view, uint64_t *clock, int typed,
+/*
+ * Makes the calls of the events in turn, and records their results and moments. `way` is a sum of
+ * flags.
+ */
+CUA_FN void linear_run(const struct cua_hashmap_view *view, uint64_t *clock, int way,
 		       struct linear_event *events, unsigned n)
 {
+	const int typed = way & LINEAR_TYPED;
 	uint64_t last = 0;
 
 	for (unsigned i = 0; i < n; i++) {
@@ -167,9 +222,12 @@ CUA_FN void linear_run(const struct cua_hashmap_view *view, uint64_t *clock, int
 			e.expected = last;
 		e.got = 0;
 		e.called = LINEAR_TICK(clock);
-		result = typed || linear_needs_type((enum linear_op)e.op)
-				 ? linear_typed(view, &e)
-				 : linear_untyped(view, &e);
+		if (way & LINEAR_TOGETHER && linear_executes((enum linear_op)e.op))
+			result = linear_execute(view, typed, &e);
+		else if (typed || linear_needs_type((enum linear_op)e.op))
+			result = linear_typed(view, &e);
+		else
+			result = linear_untyped(view, &e);
 		e.returned = LINEAR_TICK(clock);
 		e.result = (uint32_t)result;
 		last = e.got ? e.got : last;

@@ -37,8 +37,26 @@ static uint64_t won, lost;
 
 /* ---- common names for maps of both widths ---- */
 
+/* Whether finds, inserts and erases are made by execute, in which lanes of all three meet. */
+static int executes;
+
+static __attribute__((noinline)) int map_execute(enum cua_hashmap_operation operation, uint64_t key,
+						 uint64_t *value)
+{
+	uint32_t narrow = (uint32_t)*value;
+	int result;
+
+	if (is_broad)
+		return broad_execute(&map_view, operation, key, value);
+	result = slim_execute(&map_view, operation, (uint32_t)key, &narrow);
+	*value = narrow;
+	return result;
+}
+
 static int map_insert(uint64_t key, uint64_t value)
 {
+	if (executes)
+		return map_execute(CUA_HASHMAP_INSERT, key, &value);
 	return is_broad ? broad_insert(&map_view, key, value)
 			: slim_insert(&map_view, (uint32_t)key, (uint32_t)value);
 }
@@ -52,8 +70,12 @@ static int map_assign(uint64_t key, uint64_t value)
 static int map_find(uint64_t key, uint64_t *value)
 {
 	uint32_t narrow = 0;
-	int there = is_broad ? broad_find(&map_view, key, value)
-			     : slim_find(&map_view, (uint32_t)key, &narrow);
+	int there;
+
+	if (executes)
+		return map_execute(CUA_HASHMAP_FIND, key, value) == CUA_HASHMAP_EXISTS;
+	there = is_broad ? broad_find(&map_view, key, value)
+			 : slim_find(&map_view, (uint32_t)key, &narrow);
 
 	if (!is_broad && there)
 		*value = narrow;
@@ -62,6 +84,10 @@ static int map_find(uint64_t key, uint64_t *value)
 
 static int map_erase(uint64_t key)
 {
+	uint64_t value = 0;
+
+	if (executes)
+		return map_execute(CUA_HASHMAP_ERASE, key, &value) == CUA_HASHMAP_EXISTS;
 	return is_broad ? broad_erase(&map_view, key) : slim_erase(&map_view, (uint32_t)key);
 }
 
@@ -718,17 +744,27 @@ static void map_two_setup(void)
 	maps[1].counts = other_counts;
 }
 
+static __attribute__((noinline)) int two_execute(const struct cua_hashmap_view *map,
+						 enum cua_hashmap_operation operation, uint64_t key,
+						 uint64_t value)
+{
+	if (executes)
+		return cua_hashmap_execute(map, operation, key, &value);
+	return operation == CUA_HASHMAP_INSERT ? cua_hashmap_insert(map, key, value)
+					       : cua_hashmap_erase(map, key);
+}
+
 static void map_two(void)
 {
 	const struct cua_hashmap_view *map = &maps[simt_lane() % 2];
 	const uint64_t key = 10 + simt_lane() / 4;
 	uint64_t value = 0;
 
-	cua_hashmap_insert(map, key, key * 7 + simt_lane() % 2);
+	two_execute(map, CUA_HASHMAP_INSERT, key, key * 7 + simt_lane() % 2);
 	if (!cua_hashmap_find(map, key, &value) || value != key * 7 + simt_lane() % 2)
 		simt_fail("a key of the lane's map is not there, or has the other map's value");
-	cua_hashmap_insert(map, 100 + simt_lane(), 1);
-	if (cua_hashmap_erase(map, 100 + simt_lane()) != 1)
+	two_execute(map, CUA_HASHMAP_INSERT, 100 + simt_lane(), 1);
+	if (two_execute(map, CUA_HASHMAP_ERASE, 100 + simt_lane(), 0) != 1 + executes)
 		simt_fail("the lane's own key was not in its map");
 }
 
@@ -816,6 +852,77 @@ static const char *map_same_check(void)
 	return NULL;
 }
 
+/*
+ * Each lane executes several operations on a few keys, some lanes skip, and some come late because
+ * they make a call of their own before. Every erase returns the value of the key.
+ */
+static int64_t balance[5]; /* inserts minus erases of each key */
+
+static uint64_t balance_key(unsigned i)
+{
+	/* key 0 is reserved, and key 1 in a broad map */
+	return i < 2 ? i : key_at_home(i);
+}
+
+static void executed_setup(void)
+{
+	map_setup();
+	if (filled_before)
+		fill_home(slots());
+	memset(balance, 0, sizeof(balance));
+}
+
+static void map_executed(void)
+{
+	const unsigned lane = simt_lane();
+
+	for (unsigned i = 0; i < 4; i++) {
+		const enum cua_hashmap_operation op =
+			lane % 9 == 8 ? CUA_HASHMAP_SKIP
+				      : (enum cua_hashmap_operation)(1 + (lane + i / 2) % 3);
+		const unsigned k = (lane / 3 + i) % 5;
+		const uint64_t key = balance_key(k);
+		uint64_t value = key * 1000 + lane;
+		int result;
+
+		if (lane % 5 == 4)
+			(void)cua_hashmap_contains(&map_view, key);
+		result = map_execute(op, key, &value);
+		if (result == CUA_HASHMAP_EXISTS && value / 1000 != key)
+			simt_fail("an operation gave another key's value");
+		if (op == CUA_HASHMAP_SKIP && result != CUA_HASHMAP_ABSENT)
+			simt_fail("an operation that does nothing has a result");
+		if (op == CUA_HASHMAP_INSERT
+			    ? result != CUA_HASHMAP_EXISTS && result != CUA_HASHMAP_INSERTED &&
+				      (result != CUA_HASHMAP_FULL || k <= (unsigned)is_broad)
+			    : result != CUA_HASHMAP_EXISTS && result != CUA_HASHMAP_ABSENT)
+			simt_fail("an operation gave what it cannot give");
+		if (result == CUA_HASHMAP_INSERTED)
+			cua_port_add_u64((uint64_t *)&balance[k], 1, CUA_RELAXED, CUA_SCOPE_DEVICE,
+					 CUA_SPACE_GLOBAL);
+		else if (op == CUA_HASHMAP_ERASE && result == CUA_HASHMAP_EXISTS)
+			cua_port_add_u64((uint64_t *)&balance[k], ~(uint64_t)0, CUA_RELAXED,
+					 CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
+	}
+}
+
+static const char *executed_check(void)
+{
+	int64_t present[5] = {0};
+	uint64_t key, value;
+
+	for (unsigned i = 0; i < 2; i++)
+		present[i] = at_counts.reserved[2 * i] || at_counts.reserved[2 * i + 1];
+	for (unsigned b = 0; b < map_view.n_buckets; b++)
+		for (unsigned i = 0; i < slots(); i++)
+			for (unsigned k = 0; k < 5 && get_slot(b, i, &key, &value); k++)
+				present[k] += key == balance_key(k);
+	for (unsigned k = 0; k < 5; k++)
+		if (present[k] != balance[k])
+			return "a key is there that was erased, or is not that was inserted";
+	return map_check();
+}
+
 /* A plain message, published by a value or by a key. */
 static uint64_t message[2];
 
@@ -826,6 +933,18 @@ static void map_message_setup(void)
 	hot = key_at_home(STANDS);
 	cold = key_at_home(0);
 	message[0] = message[1] = 0;
+	if (filled_before == 2) {
+		/* the hot key is behind its home */
+		struct cua__hashmap_head head = {0, 0};
+
+		hot = key_at_home(1);
+		set_slot(1, 0, hot, 5);
+		at_counts.counts[0].inserted++;
+		head = cua__hashmap_word_raise(is_broad, head, cua_hash_u64(hot, map_view.seed), 1);
+		buckets[0] = head.lo;
+		if (is_broad)
+			buckets[1] = head.hi;
+	}
 }
 
 static void map_message_write(void)
@@ -1219,7 +1338,8 @@ static void map_bounded_once(void)
 /* The cases of operations by lanes. */
 static const struct {
 	struct simt_case bounded_once, bounded, farther, mixed, add, in_turn, stale, step, last,
-		once, erase, history, own, messages, two, same, counted, bits, far_bits, sum;
+		once, erase, history, own, messages, two, same, counted, bits, far_bits, sum,
+		executed;
 } lanes = {
 	.bounded_once = {.name = "map, bounded, one key",
 			 .setup = bounded_once_setup,
@@ -1285,6 +1405,10 @@ static const struct {
 		    .setup = map_counted_setup,
 		    .body = map_counted,
 		    .check = map_check},
+	.executed = {.name = "map, executed",
+		     .setup = executed_setup,
+		     .body = map_executed,
+		     .check = executed_check},
 	.messages = {.name = "map, messages",
 		     .setup = map_message_setup,
 		     .body = map_message,
@@ -1406,6 +1530,58 @@ static void together_of_width(void)
 	simt_together = 0;
 }
 
+/* Finds, inserts and erases that the lanes of a warp execute together. */
+static void executed_of_width(void)
+{
+	executes = 1;
+	map_view.n_buckets = 1;
+	filled_before = 0;
+	explore_shape(lanes.executed, 1, 2, 1);
+	explore_shape(lanes.last, 2, 1, 2);
+	explore_shape(lanes.erase, 2, 1, 3);
+	explore_shape(lanes.history, 2, 1, 2);
+	try_shape(lanes.history, 1, 4, 50);
+	try_shape(lanes.history, 2, 4, 20);
+	try_shape(lanes.last, 2, 16, 5);
+	try_shape(lanes.erase, 2, 4, 50);
+	for (map_view.n_buckets = 1; map_view.n_buckets <= 2; map_view.n_buckets++) {
+		for (filled_before = 0; filled_before < 2; filled_before++) {
+			try_shape(lanes.executed, 1, 8, 20);
+			try_shape(lanes.executed, 2, 12, 10);
+			try_shape(lanes.executed, 3, 4, 20);
+		}
+		try_shape(lanes.executed, 1, 40, 3);
+		try_shape(lanes.mixed, 2, 12, 10);
+	}
+	map_view.n_buckets = 2;
+	for (filled_before = 0; filled_before < 2; filled_before++) {
+		explore_shape(lanes.once, 3, 1, 1);
+		try_shape(lanes.once, 1, 4, 50);
+		try_shape(lanes.once, 2, 4, 50);
+	}
+	for (filled_before = 0; filled_before < 3; filled_before++) {
+		explore_shape(lanes.messages, 2, 1, 2);
+		try_shape(lanes.messages, 2, 4, 50);
+		try_shape(lanes.messages, 2, 8, 20);
+	}
+	filled_before = 0;
+	explore_shape(lanes.counted, 2, 1, 3);
+	try_shape(lanes.counted, 2, 4, 50);
+	try_shape(lanes.own, 1, is_broad ? 6 : 12, 10);
+	try_shape(lanes.two, 1, 8, 50);
+	try_shape(lanes.two, 2, 16, 10);
+	map_view.n_buckets = MOST_BUCKETS;
+	explore_shape(lanes.farther, 2, 1, 2);
+	try_shape(lanes.farther, 2, 4, 5);
+	map_view.n_buckets = 4;
+	map_view.max_probes = 2;
+	try_shape(lanes.bounded, 3, 4, 10);
+	explore_shape(lanes.bounded_once, 2, 1, 2);
+	try_shape(lanes.bounded_once, 2, 4, 20);
+	map_view.max_probes = 0;
+	executes = 0;
+}
+
 static void quads_of_width(void)
 {
 	struct simt_case mixed = {.name = "map, quads, mixed",
@@ -1495,6 +1671,15 @@ START_TEST(hashmap_together)
 }
 END_TEST
 
+START_TEST(hashmap_executed)
+{
+	is_broad = _i % 2;
+	simt_together = _i / 2;
+	executed_of_width();
+	simt_together = 0;
+}
+END_TEST
+
 START_TEST(hashmap_quads)
 {
 	is_broad = _i;
@@ -1509,6 +1694,7 @@ TCase *simt_hashmap_cases(void)
 	tcase_add_loop_test(tc, hashmap, 0, 2);
 	tcase_add_loop_test(tc, hashmap_no_erase, 0, 2);
 	tcase_add_loop_test(tc, hashmap_together, 0, 2);
+	tcase_add_loop_test(tc, hashmap_executed, 0, 4);
 	tcase_add_loop_test(tc, hashmap_quads, 0, 2);
 	return tc;
 }

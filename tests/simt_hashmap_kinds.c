@@ -88,31 +88,47 @@ struct kind {
 	int (*erase)(uint32_t mask, int active, unsigned i);
 };
 
-/* By quads, or by the lanes of a whole warp that call together. */
-#define BY(quads, lanes) (!simt_together ? (quads) : active ? (lanes) : 0)
+/* By quads, by the lanes of a whole warp that call together, or by execute. */
+static int executes;
+#define BY(quads, lanes, executed)                                                                 \
+	(!simt_together ? (quads) : !active ? 0 : executes ? (executed) : (lanes))
 
 #define ERASE(name, size)                                                                          \
 	static int name##_erase_number(uint32_t mask, int active, unsigned i)                      \
 	{                                                                                          \
 		return BY(name##_erase_quad(&view, mask, active, key_##size(bits_of(i))),          \
-			  name##_erase(&view, key_##size(bits_of(i))));                            \
+			  name##_erase(&view, key_##size(bits_of(i))),                             \
+			  name##_execute_number(CUA_HASHMAP_ERASE, i) == CUA_HASHMAP_EXISTS);      \
 	}
 
 /* The value of key i is 7 i. */
 #define MAP(name, size, V)                                                                         \
+	static __attribute__((noinline)) int name##_execute_number(                                \
+		enum cua_hashmap_operation operation, unsigned i)                                  \
+	{                                                                                          \
+		V value = (V)(7 * i);                                                              \
+		const int result =                                                                 \
+			name##_execute(&view, operation, key_##size(bits_of(i)), &value);          \
+                                                                                                   \
+		if (value != 7 * i)                                                                \
+			simt_fail("an operation gave another key's value");                        \
+		return result;                                                                     \
+	}                                                                                          \
 	ERASE(name, size)                                                                          \
 	static int name##_insert_number(uint32_t mask, int active, unsigned i)                     \
 	{                                                                                          \
 		return BY(name##_insert_quad(&view, mask, active, key_##size(bits_of(i)),          \
 					     (V)(7 * i)),                                          \
-			  name##_insert(&view, key_##size(bits_of(i)), (V)(7 * i)));               \
+			  name##_insert(&view, key_##size(bits_of(i)), (V)(7 * i)),                \
+			  name##_execute_number(CUA_HASHMAP_INSERT, i));                           \
 	}                                                                                          \
 	static int name##_find_number(uint32_t mask, int active, unsigned i)                       \
 	{                                                                                          \
-		V value = 0;                                                                       \
+		V value = (V)(executes ? 7 * i : 0);                                               \
 		const int there =                                                                  \
 			BY(name##_find_quad(&view, mask, active, key_##size(bits_of(i)), &value),  \
-			   name##_find(&view, key_##size(bits_of(i)), &value));                    \
+			   name##_find(&view, key_##size(bits_of(i)), &value),                     \
+			   name##_execute_number(CUA_HASHMAP_FIND, i) == CUA_HASHMAP_EXISTS);      \
                                                                                                    \
 		if (there && (value != 7 * i || !active))                                          \
 			simt_fail("find gave another key's value");                                \
@@ -120,16 +136,23 @@ struct kind {
 	}
 
 #define SET(name, size)                                                                            \
+	static __attribute__((noinline)) int name##_execute_number(                                \
+		enum cua_hashmap_operation operation, unsigned i)                                  \
+	{                                                                                          \
+		return name##_execute(&view, operation, key_##size(bits_of(i)));                   \
+	}                                                                                          \
 	ERASE(name, size)                                                                          \
 	static int name##_insert_number(uint32_t mask, int active, unsigned i)                     \
 	{                                                                                          \
 		return BY(name##_insert_quad(&view, mask, active, key_##size(bits_of(i))),         \
-			  name##_insert(&view, key_##size(bits_of(i))));                           \
+			  name##_insert(&view, key_##size(bits_of(i))),                            \
+			  name##_execute_number(CUA_HASHMAP_INSERT, i));                           \
 	}                                                                                          \
 	static int name##_find_number(uint32_t mask, int active, unsigned i)                       \
 	{                                                                                          \
 		return BY(name##_contains_quad(&view, mask, active, key_##size(bits_of(i))),       \
-			  name##_contains(&view, key_##size(bits_of(i))));                         \
+			  name##_contains(&view, key_##size(bits_of(i))),                          \
+			  name##_execute_number(CUA_HASHMAP_FIND, i) == CUA_HASHMAP_EXISTS);       \
 	}
 
 CUA_DEFINE_HASHMAP(map_4_8, uint32_t, uint64_t)
@@ -262,7 +285,8 @@ START_TEST(hashmap_kinds)
 				  .check = kinds_check};
 
 	kind = &kinds[_i % KINDS];
-	simt_together = _i / KINDS;
+	simt_together = _i / KINDS > 0;
+	executes = _i / KINDS == 2;
 	folds = kind->folds;
 	view.key_size = kind->key_size;
 	view.value_size = kind->value_size;
@@ -271,7 +295,7 @@ START_TEST(hashmap_kinds)
 		try_shape(mixed, 2, 4, 10);
 		try_shape(mixed, 3, 12, 2);
 	}
-	simt_together = 0;
+	simt_together = executes = 0;
 }
 END_TEST
 
@@ -279,6 +303,6 @@ TCase *simt_hashmap_kinds_cases(void)
 {
 	TCase *tc = simt_tcase("hashmap_kinds");
 
-	tcase_add_loop_test(tc, hashmap_kinds, 0, 2 * KINDS);
+	tcase_add_loop_test(tc, hashmap_kinds, 0, 3 * KINDS);
 	return tc;
 }

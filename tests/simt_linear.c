@@ -20,7 +20,7 @@ static struct cua_hashmap *map;
 static struct cua_hashmap_view map_view;
 static uint64_t slots, tick;
 static unsigned fill, n_events;
-static int typed, by_quads;
+static int way, by_quads;
 static unsigned undecided;
 
 /*
@@ -137,7 +137,7 @@ static void history_body(void)
 				n_planned[lane], CALLS);
 		return;
 	}
-	linear_run(&map_view, &tick, typed, events + first_event[lane], n_planned[lane]);
+	linear_run(&map_view, &tick, way, events + first_event[lane], n_planned[lane]);
 }
 
 static const char *history_check(void)
@@ -323,9 +323,8 @@ START_TEST(linear_scripts)
 			close_map();
 			open_map(type % 4, capacity, 0, 0);
 		}
-		for (int way = 0; way < 2; way++)
+		for (way = 0; way < 4; way++)
 			for (unsigned room = type >= 4; room <= KEYS; room++) {
-				typed = way;
 				fill = room ? (unsigned)slots - room : 0;
 				/* a quick run takes a quarter of the scripts, the default a half */
 				for (unsigned i = 0; i < n; i++) {
@@ -401,7 +400,7 @@ START_TEST(linear_random)
 			close_map();
 			open_map(r % 4, one + 1, r, no_erase);
 		}
-		typed = (r >> 40 & 1);
+		way = (int)(r >> 40 & 3);
 		fill = room <= KEYS && room < slots ? (unsigned)(slots - room) : 0;
 		/* few lanes in many orders: then many lanes in random orders */
 		plan_random(r, lanes, 3, keys);
@@ -415,6 +414,8 @@ START_TEST(linear_random)
 			try_warps(c, r);
 		by_quads = 0;
 		simt_together = 1;
+		try_warps(c, r);
+		way |= LINEAR_TOGETHER;
 		try_warps(c, r);
 		simt_together = 0;
 		close_map();

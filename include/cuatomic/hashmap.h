@@ -20,10 +20,10 @@
  *     at          X       X       X          -           X     -    X        -
  *     clear       X       X       X          X           X     X    X        X
  *
- *     insert includes insert_or_get, update includes exchange and compare_exchange. retrieve
- *     includes merge from a map, statistics, copy_to_host, for_each and save. A merge into a map is
- *     many inserts, assigns or updates. resize is like clear, and so are bulk calls that may grow
- *     the map.
+ *     insert includes insert_or_get, update includes exchange and compare_exchange. An execute is an
+ *     insert, a find or an erase. retrieve includes merge from a map, statistics, copy_to_host,
+ *     for_each and save. A merge into a map is many inserts, assigns or updates. resize is like
+ *     clear, and so are bulk calls that may grow the map.
  *
  *     Any mix of insert, assign, update, find and erase may run in a kernel, also on the same key.
  *     Each call is linearizable: if a call happens before another call, it also takes effect before
@@ -58,11 +58,12 @@
  *   holds a single such lock at a time. And if it finds no free slot, it waits until all inserts in
  *   progress have been counted; a bulk call on the host counts when a thread has finished its
  *   share. Any lane of a diverged warp may make any call. In the word layout, lanes of a warp that
- *   are at the same instruction wait for each other in four cases: for a read of their home
+ *   are at the same instruction wait for each other in five cases: for a read of their home
  *   buckets, which a whole warp makes up to 3 times as fast as a warp that has diverged; for an
- *   addition to the counts; for an update in a map that never erases; and if their CAS of a value
- *   failed at the same time. Then they retry together, until each has succeeded or has found that
- *   its key is gone. None of these lanes waits for another lane meanwhile.
+ *   addition to the counts; for an update in a map that never erases; in a pass of an execute, which
+ *   tries once for a lock; and if their CAS of a value failed at the same time. Then they retry
+ *   together, until each has succeeded or has found that its key is gone. None of these lanes waits
+ *   for another lane meanwhile.
  *
  * Full: FULL is returned only if all slots held a key at a single moment of the call. In a map with
  *   max_probes it has a weaker meaning. The key was absent at some moment of the call, and each
@@ -93,6 +94,7 @@
 
 #include <cuatomic/context.h>
 #include <cuatomic/detail/hashmap_common.h>
+#include <cuatomic/detail/hashmap_execute.h>
 #include <cuatomic/detail/hashmap_state.h>
 #include <cuatomic/detail/hashmap_word.h>
 
@@ -684,6 +686,74 @@ CUA_FORCE int cua__hashmap_erase(const struct cua_hashmap_view *view, const cua_
 	return cua__hashmap_take(view, kind, key, equal, &old);
 }
 
+/* The result of an operation, and with EXISTS the value. */
+struct cua__hashmap_executed {
+	int result;
+	struct cua_u128 value;
+};
+
+/* An operation by the calls of a single lane. */
+CUA_FORCE struct cua__hashmap_executed
+cua__hashmap_execute_alone(const struct cua_hashmap_view *view, const cua__hashmap_kind kind,
+			   const struct cua__hashmap_key key, cua__hashmap_equal_fn *equal,
+			   enum cua_hashmap_operation operation, struct cua_u128 value)
+{
+	struct cua__hashmap_executed done = {CUA_HASHMAP_ABSENT, {0, 0}};
+	struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};
+
+	if (operation == CUA_HASHMAP_INSERT) {
+		done.result = cua__hashmap_enter(view, kind, key, equal, value, &spot);
+		done.value = spot.value;
+	} else if (operation == CUA_HASHMAP_ERASE) {
+		if (cua__hashmap_take(view, kind, key, equal, &done.value))
+			done.result = CUA_HASHMAP_EXISTS;
+	} else if (operation == CUA_HASHMAP_FIND) {
+		if (cua__hashmap_find(view, kind, key, equal, &done.value))
+			done.result = CUA_HASHMAP_EXISTS;
+	}
+	return done;
+}
+
+/* An operation in a map of words, by the lanes of a warp together. */
+CUA_FORCE struct cua__hashmap_executed
+cua__hashmap_execute(const struct cua_hashmap_view *view, const cua__hashmap_kind kind,
+		     const struct cua__hashmap_key key, cua__hashmap_equal_fn *equal,
+		     enum cua_hashmap_operation operation, struct cua_u128 value)
+{
+	struct cua__hashmap_executed done = {CUA_HASHMAP_UNSUPPORTED, {0, 0}};
+
+	if (!cua__hashmap_has_words(CUA__HASHMAP_KS(kind), CUA__HASHMAP_VS(kind)))
+		return done;
+	done.result =
+		cua__hashmap_word_execute(view, kind, key, equal, operation, value, &done.value);
+	if (done.result == CUA_HASHMAP_FULL)
+		cua__hashmap_reject(view, key.hash, key.bits, value);
+	return done;
+}
+
+/* An operation with a value of at most 8 bytes. */
+CUA_FORCE int cua__hashmap_execute_u64(const struct cua_hashmap_view *view,
+				       const cua__hashmap_kind kind,
+				       const struct cua__hashmap_key key,
+				       cua__hashmap_equal_fn *equal,
+				       enum cua_hashmap_operation operation, uint64_t *value)
+{
+	const struct cua_u128 given = cua__hashmap_u64(operation == CUA_HASHMAP_INSERT ? *value : 0,
+						       CUA__HASHMAP_VS(kind));
+	struct cua__hashmap_executed done;
+
+	if (cua__hashmap_is_words(view, kind) &&
+	    !cua__hashmap_has_words(CUA__HASHMAP_KS(kind), CUA__HASHMAP_VS(kind)))
+		return CUA_HASHMAP_UNSUPPORTED;
+	if (CUA_WARP_LANES == 1 || !cua__hashmap_is_words(view, kind))
+		done = cua__hashmap_execute_alone(view, kind, key, equal, operation, given);
+	else
+		done = cua__hashmap_execute(view, kind, key, equal, operation, given);
+	if (done.result == CUA_HASHMAP_EXISTS)
+		*value = done.value.lo;
+	return done.result;
+}
+
 /* The number of all slots. The reserved slots of the word layout have the highest numbers. */
 CUA_FORCE uint64_t cua__hashmap_all_slots(const struct cua_hashmap_view *view, uint32_t ks,
 					  uint32_t vs)
@@ -721,6 +791,9 @@ CUA_FORCE int cua__hashmap_at(const struct cua_hashmap_view *view, uint32_t ks, 
  *   int name_contains(view, key)              returns 1 or 0
  *   int name_erase(view, key)                 returns 1, or 0 if the key was absent or the map has
  *                                             options.no_erase
+ *   int name_execute(view, operation, key, &value)
+ *                                             does operation, an enum cua_hashmap_operation: see
+ *                                             below
  *   uint64_t name_slots(view)                 the number of slots, reserved slots included
  *   int name_at(view, slot, &key, &value)     returns 1 and sets key and value to the pair in this
  *                                             slot, or returns 0 if the slot has no pair
@@ -730,8 +803,19 @@ CUA_FORCE int cua__hashmap_at(const struct cua_hashmap_view *view, uint32_t ks, 
  * UNSUPPORTED, and finds and erases find nothing. Keys are equal if their bits are: padding in a
  * struct counts. To visit all pairs, divide the slots 0 to name_slots - 1 among lanes.
  *
- * CUA_DEFINE_HASHSET(name, K) defines insert(view, key), contains, erase, slots and at(view,
- * slot, &key).
+ * name_execute is for warps whose lanes need different operations. The lanes of a whole warp go
+ * through the same steps, so finds, inserts and erases do not run one after another. A mix of them is
+ * 1.3 to 1.4 times as fast as by separate calls. Results:
+ *   EXISTS       the key was present. *value becomes the key's value, or the value that was erased
+ *   ABSENT       FIND and ERASE: the key is absent, or the map has options.no_erase; always for SKIP
+ *   INSERTED     INSERT: the key was absent and has *value now
+ *   FULL         INSERT: as name_insert
+ *   UNSUPPORTED  any operation, in the cases above
+ * Only INSERT reads *value. Each lane calls by itself, and lanes may call at any time. But only a
+ * whole warp reads together, so lanes without a key should call with SKIP.
+ *
+ * CUA_DEFINE_HASHSET(name, K) defines insert(view, key), contains, erase, execute(view, operation,
+ * key), slots and at(view, slot, &key).
  *
  * CUA_DEFINE_HASHMAP_WITH(name, K, V, hash, equal) and CUA_DEFINE_HASHSET_WITH(name, K, hash,
  * equal) take the functions uint64_t hash(K key, uint64_t seed) and int equal(K a, K b), which nvcc
@@ -788,6 +872,42 @@ CUA_FORCE int cua__hashmap_at(const struct cua_hashmap_view *view, uint32_t ks, 
 			       : 0;                                                                \
 	}
 
+/*
+ * The operations in a map of states are a function of their own with a copy of the view, so that a
+ * kernel needs no registers for them.
+ */
+#define CUA__DEFINE_EXECUTE(name, K, vs, equal_fn)                                                 \
+	CUA__RARE struct cua__hashmap_executed name##__execute_alone(                              \
+		struct cua_hashmap_view view, enum cua_hashmap_operation operation, K key,         \
+		struct cua_u128 value)                                                             \
+	{                                                                                          \
+		return cua__hashmap_execute_alone(                                                 \
+			&view,                                                                     \
+			CUA__HASHMAP_KIND(sizeof(K), vs) |                                         \
+				(CUA_WARP_LANES == 1 ? 0 : CUA__HASHMAP_OF_STATES),                \
+			cua__hashmap_key_of(name##__hash(&view, key),                              \
+					    cua__hashmap_bits(&key, sizeof(K))),                   \
+			equal_fn, operation, value);                                               \
+	}                                                                                          \
+	CUA_FORCE struct cua__hashmap_executed name##__execute(                                    \
+		const struct cua_hashmap_view *view, enum cua_hashmap_operation operation, K key,  \
+		struct cua_u128 value)                                                             \
+	{                                                                                          \
+		struct cua__hashmap_executed done = {CUA_HASHMAP_UNSUPPORTED, {0, 0}};             \
+                                                                                                   \
+		if (!CUA__HASHMAP_FITS(view, sizeof(K), vs) ||                                     \
+		    (CUA__HASHMAP_IS_WORDS(view, sizeof(K), vs) &&                                 \
+		     !cua__hashmap_has_words(sizeof(K), vs)))                                      \
+			return done;                                                               \
+		if (CUA_WARP_LANES == 1 || !CUA__HASHMAP_IS_WORDS(view, sizeof(K), vs))            \
+			return name##__execute_alone(*view, operation, key, value);                \
+		return cua__hashmap_execute(                                                       \
+			view, CUA__HASHMAP_KIND(sizeof(K), vs),                                    \
+			cua__hashmap_key_of(name##__hash(view, key),                               \
+					    cua__hashmap_bits(&key, sizeof(K))),                   \
+			equal_fn, operation, value);                                               \
+	}
+
 #define CUA__DEFINE_HASHSET(name, K, equal_fn)                                                     \
 	CUA__DEFINE_HASH_ANY(name, K, 0, equal_fn)                                                 \
 	CUA_FN int name##_insert(const struct cua_hashmap_view *view, K key)                       \
@@ -801,6 +921,14 @@ CUA_FORCE int cua__hashmap_at(const struct cua_hashmap_view *view, uint32_t ks, 
 					  cua__hashmap_key_of(name##__hash(view, key),             \
 							      cua__hashmap_bits(&key, sizeof(K))), \
 					  equal_fn, none, &spot);                                  \
+	}                                                                                          \
+	CUA__DEFINE_EXECUTE(name, K, 0, equal_fn)                                                  \
+	CUA_FN int name##_execute(const struct cua_hashmap_view *view,                             \
+				  enum cua_hashmap_operation operation, K key)                     \
+	{                                                                                          \
+		const struct cua_u128 none = {0, 0};                                               \
+                                                                                                   \
+		return name##__execute(view, operation, key, none).result;                         \
 	}                                                                                          \
 	CUA_FN int name##_at(const struct cua_hashmap_view *view, uint64_t slot, K *key)           \
 	{                                                                                          \
@@ -918,6 +1046,22 @@ CUA_FORCE int cua__hashmap_at(const struct cua_hashmap_view *view, uint32_t ks, 
 		return 1;                                                                          \
 	}
 
+#define CUA__DEFINE_HASHMAP_EXECUTE(name, K, V, equal_fn)                                          \
+	CUA__DEFINE_EXECUTE(name, K, sizeof(V), equal_fn)                                          \
+	CUA_FN int name##_execute(const struct cua_hashmap_view *view,                             \
+				  enum cua_hashmap_operation operation, K key, V *value)           \
+	{                                                                                          \
+		struct cua__hashmap_executed done;                                                 \
+		struct cua_u128 given = {0, 0};                                                    \
+                                                                                                   \
+		if (operation == CUA_HASHMAP_INSERT)                                               \
+			given = cua__hashmap_bits(value, sizeof(V));                               \
+		done = name##__execute(view, operation, key, given);                               \
+		if (done.result == CUA_HASHMAP_EXISTS)                                             \
+			cua__hashmap_unbits(value, sizeof(V), done.value);                         \
+		return done.result;                                                                \
+	}
+
 #define CUA__DEFINE_HASHMAP(name, K, V, equal_fn)                                                  \
 	typedef K name##__key_type;                                                                \
 	typedef V name##__value_type;                                                              \
@@ -925,7 +1069,8 @@ CUA_FORCE int cua__hashmap_at(const struct cua_hashmap_view *view, uint32_t ks, 
 	CUA__DEFINE_HASHMAP_INSERT(name, K, V, equal_fn)                                           \
 	CUA__DEFINE_HASHMAP_EXCHANGE(name, K, V, equal_fn)                                         \
 	CUA__DEFINE_HASHMAP_COMPARE_EXCHANGE(name, K, V, equal_fn)                                 \
-	CUA__DEFINE_HASHMAP_READ(name, K, V, equal_fn)
+	CUA__DEFINE_HASHMAP_READ(name, K, V, equal_fn)                                             \
+	CUA__DEFINE_HASHMAP_EXECUTE(name, K, V, equal_fn)
 
 #define CUA__DEFINE_HASH_OF_BITS(name, K)                                                          \
 	CUA_FORCE uint64_t name##__hash(const struct cua_hashmap_view *view, K key)                \
@@ -1081,6 +1226,19 @@ CUA_FN int cua_hashmap_contains(const struct cua_hashmap_view *view, uint64_t ke
 	uint64_t ignored;
 
 	return cua_hashmap_find(view, key, &ignored);
+}
+
+/*
+ * Does an operation on a key, together with the lanes of the warp that call at the same moment: see
+ * name_execute above. An insert reads *value. With the result EXISTS, *value becomes the key's
+ * value. Returns an enum cua_hashmap_result.
+ */
+CUA_FN int cua_hashmap_execute(const struct cua_hashmap_view *view,
+			       enum cua_hashmap_operation operation, uint64_t key, uint64_t *value)
+{
+#define CUA__CALL(ks, vs) cua__hashmap_execute_u64(CUA__HASHMAP_WHERE(ks, vs), operation, value)
+	CUA__HASHMAP_BY_SIZE(CUA__CALL, CUA_HASHMAP_UNSUPPORTED)
+#undef CUA__CALL
 }
 
 /* Erases the key. Returns 1, or 0 if it was absent. */

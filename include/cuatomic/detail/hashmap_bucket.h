@@ -11,9 +11,9 @@
  * single request. So the lanes of a quad, an aligned group of 4 lanes, load the buckets of all 4 in
  * turn, each lane a piece of each bucket, and then exchange the pieces.
  *
- * The caller of an operation by lanes need not know its warp: cua__bucket_read_together asks the
- * hardware. If all lanes of the warp are here, its quads read together. Else each lane reads alone,
- * because an exchange among some lanes costs more instructions than it saves requests.
+ * The caller of an operation by lanes need not know its warp: cua__warp_meet asks the hardware. If
+ * all lanes of the warp are here, its quads read together. Else each lane reads alone, because an
+ * exchange among some lanes costs more instructions than it saves requests.
  *
  * Progress: in cua__bucket_read_together and cua__count_together a lane waits only for the lanes that
  * were active with it at the start of the function. Until its end they execute the same
@@ -94,24 +94,18 @@ CUA_FORCE void cua__bucket_read(const char *bucket, int wide, uint64_t w[8])
 }
 
 /*
- * The same, where the lanes of a whole warp read together, even buckets of different maps. Returns
- * whether another lane has loaded pieces of this lane's bucket.
+ * The same by the lanes of mask, which have just met. The lanes of a whole warp read together, even
+ * buckets of different maps. Returns whether another lane has loaded pieces of this lane's bucket.
  * Memory order: relaxed. The loads, by any lane, are ordered after the lane's earlier accesses and
  * before its later accesses. But a fence of this lane does not turn the loads of another lane into
- * an acquire. For an acquire, the lane loads a word again.
+ * an acquire. For an acquire, the lane loads a word again, or the lanes meet after a fence of each.
  */
-CUA_FORCE int cua__bucket_read_together(const char *bucket, int wide, uint64_t w[8])
+CUA_FORCE int cua__bucket_read_together(uint32_t mask, const char *bucket, int wide, uint64_t w[8])
 {
-	const uint32_t all = CUA__HASHMAP_WARP, mask = cua_port_active_mask();
+	const uint32_t all = CUA__HASHMAP_WARP;
 	const uint32_t lane = cua_port_lane(), part = lane % 4;
 	uint32_t j;
 
-	/*
-	 * Orders the earlier accesses of each lane before the loads that another lane makes for it.
-	 * The call is the first instruction after the mask is known: lanes that the compiler splits
-	 * before it would not meet again.
-	 */
-	cua_port_sync_warp(mask);
 	if (mask == all) {
 		CUA__UNROLL
 		for (j = 0; j < 4; j++) {

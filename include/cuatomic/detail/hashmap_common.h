@@ -26,11 +26,19 @@ enum cua_hashmap_result {
 	CUA_HASHMAP_UNSUPPORTED = 5
 };
 
+/* The operation of a lane in a call that a warp makes together, such as cua_hashmap_execute. */
+enum cua_hashmap_operation {
+	CUA_HASHMAP_SKIP = 0, /* nothing */
+	CUA_HASHMAP_FIND = 1,
+	CUA_HASHMAP_INSERT = 2,
+	CUA_HASHMAP_ERASE = 3
+};
+
 /*
  * Counts, in stripes so that no address is hot. A lane counts in the stripe of its home bucket, or
- * of that of a lane which counts with it; a quad in a stripe chosen by the number of its warp; a
- * rejected pair in a stripe chosen by its hash. Only sums over all stripes have a meaning.
- * cuatomic/hashmap.h, "Full", has their use.
+ * of that of a lane which counts with it; a quad, and a lane in an execute, in a stripe chosen by
+ * the number of its warp; a rejected pair in a stripe chosen by its hash. Only sums over all
+ * stripes have a meaning. cuatomic/hashmap.h, "Full", has their use.
  */
 #define CUA_HASHMAP_STRIPES 64u
 struct cua_hashmap_counts {

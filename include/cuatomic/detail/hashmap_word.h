@@ -107,7 +107,8 @@
  *   Lanes of a warp. The argument assumes no order among the loads of a bucket, so any lane may make
  *   them: detail/hashmap_bucket.h has the reads by a whole warp. The acquire after a hit is made by
  *   the lane with the key. Lanes that count at the same moment may add to the counts once for all.
- *   Everything else is done by each lane alone.
+ *   Everything else is done by each lane alone. detail/hashmap_execute.h has an operation that shares
+ *   more.
  */
 /* hashmap.h includes this file after the declarations that it needs */
 #ifndef CUATOMIC_HASHMAP_WORD_H
@@ -465,13 +466,19 @@ CUA_FORCE uint32_t cua__hashmap_word_probe(const struct cua_hashmap_view *view, 
 
 /* ---- find ---- */
 
+/* The lanes that read together: they meet here. 0 if each lane reads alone. */
+CUA_FORCE uint32_t cua__hashmap_meet(void)
+{
+	return CUA__HASHMAP_WARP != 0 ? cua__warp_meet() : 0;
+}
+
 /*
- * Loads the head and all slots of a bucket. The loads have no order among them. `together` is a
- * constant: whether the lanes of a whole warp read together. Most keys are in their home, so a warp
- * seldom reads other buckets as a whole. Returns whether other lanes have loaded for this one.
+ * Loads the head and all slots of a bucket. The loads have no order among them. `mask` has the lanes
+ * that read together, or is the constant 0. Most keys are in their home, so a warp seldom reads
+ * other buckets as a whole. Returns whether other lanes have loaded for this one.
  */
 CUA_FORCE int cua__hashmap_word_read(char *bucket, const cua__hashmap_kind kind,
-				     enum cua_order order, int together,
+				     enum cua_order order, uint32_t mask,
 				     struct cua__hashmap_head *head, struct cua_u128 w[7])
 {
 	const uint32_t ks = CUA__HASHMAP_KS(kind), vs = CUA__HASHMAP_VS(kind);
@@ -488,8 +495,8 @@ CUA_FORCE int cua__hashmap_word_read(char *bucket, const cua__hashmap_kind kind,
 			w[i] = cua__hashmap_word_load(bucket + (i + 1) * size, wide, order);
 		return 0;
 	}
-	if (together && CUA__HASHMAP_WARP != 0)
-		by_others = cua__bucket_read_together(bucket, wide, words);
+	if (mask)
+		by_others = cua__bucket_read_together(mask, bucket, wide, words);
 	else
 		cua__bucket_read(bucket, wide, words);
 	head->lo = words[0];
@@ -517,10 +524,11 @@ struct cua__hashmap_room {
  *       for this key;
  *   -1  the key is neither there nor in any later bucket, because the last slot is EMPTY: sets
  *       *room.
+ * `mask` is that of cua__hashmap_word_read.
  */
 CUA_FORCE int cua__hashmap_word_search(char *bucket, const cua__hashmap_kind kind,
 				       struct cua_u128 key, cua__hashmap_equal_fn *equal,
-				       enum cua_order order, int together,
+				       enum cua_order order, uint32_t mask,
 				       struct cua__hashmap_spot *spot,
 				       struct cua__hashmap_room *room)
 {
@@ -529,7 +537,7 @@ CUA_FORCE int cua__hashmap_word_search(char *bucket, const cua__hashmap_kind kin
 	const uint32_t slots = cua__hashmap_word_slots(ks, vs), size = wide ? 16 : 8;
 	const enum cua_order look = cua__hashmap_word_order(wide, equal);
 	struct cua_u128 w[7] = {{0, 0}}, word = {0, 0};
-	const int by_others = cua__hashmap_word_read(bucket, kind, look, together, &room->head, w);
+	const int by_others = cua__hashmap_word_read(bucket, kind, look, mask, &room->head, w);
 	uint32_t i, hit = slots;
 
 	/* without branches, because the slot of a hit cannot be predicted */
@@ -615,7 +623,7 @@ CUA_FORCE int cua__hashmap_word_look(const struct cua_hashmap_view *view,
 	struct cua__hashmap_room room;
 	const int there = cua__hashmap_word_search(
 		cua__hashmap_word_bucket(view, cua__hashmap_word_home(view, key.hash)), kind,
-		key.bits, equal, order, 1, spot, &room);
+		key.bits, equal, order, cua__hashmap_meet(), spot, &room);
 
 	if (there)
 		return there > 0;
@@ -1016,8 +1024,8 @@ CUA_FORCE int cua__hashmap_word_enter_home(const struct cua_hashmap_view *view,
 		CUA_WARP_LANES > 1 && !cua__hashmap_is_wide(ks, vs) && order != CUA_RELAXED;
 	char *bucket = cua__hashmap_word_bucket(view, cua__hashmap_word_home(view, key.hash));
 	struct cua__hashmap_room room;
-	const int there =
-		cua__hashmap_word_search(bucket, kind, key.bits, equal, order, 1, spot, &room);
+	const int there = cua__hashmap_word_search(bucket, kind, key.bits, equal, order,
+						   cua__hashmap_meet(), spot, &room);
 	const uint64_t lo = room.head.lo;
 	const int lock = with_lock && there == 0 && !(lo & CUA__HASHMAP_LOCKED) &&
 			 cua__hashmap_word_far(0, room.head, key.hash) == 0 &&
