@@ -1209,6 +1209,19 @@ CUA_FN int cua_hashmap_update(const struct cua_hashmap_view *view, uint64_t key,
 #undef CUA__CALL
 }
 
+#define CUA__CALL(ks, vs) cua__hashmap_execute_u64(CUA__HASHMAP_WHERE(ks, vs), op, value)
+/*
+ * Does an operation on a key, together with the lanes of the warp that call at the same moment: see
+ * name_execute above. An insert reads *value. With the result EXISTS, *value becomes the key's
+ * value. Returns an enum cua_hashmap_result.
+ */
+CUA_FN int cua_hashmap_execute(const struct cua_hashmap_view *view, enum cua_hashmap_operation op,
+			       uint64_t key, uint64_t *value)
+{
+	CUA__HASHMAP_BY_SIZE(CUA__CALL, CUA_HASHMAP_UNSUPPORTED)
+}
+#undef CUA__CALL
+
 /* Returns 1 and sets *value, or returns 0 if the key is absent. */
 CUA_FN int cua_hashmap_find(const struct cua_hashmap_view *view, uint64_t key, uint64_t *value)
 {
@@ -1226,19 +1239,6 @@ CUA_FN int cua_hashmap_contains(const struct cua_hashmap_view *view, uint64_t ke
 	uint64_t ignored;
 
 	return cua_hashmap_find(view, key, &ignored);
-}
-
-/*
- * Does an operation on a key, together with the lanes of the warp that call at the same moment: see
- * name_execute above. An insert reads *value. With the result EXISTS, *value becomes the key's
- * value. Returns an enum cua_hashmap_result.
- */
-CUA_FN int cua_hashmap_execute(const struct cua_hashmap_view *view,
-			       enum cua_hashmap_operation operation, uint64_t key, uint64_t *value)
-{
-#define CUA__CALL(ks, vs) cua__hashmap_execute_u64(CUA__HASHMAP_WHERE(ks, vs), operation, value)
-	CUA__HASHMAP_BY_SIZE(CUA__CALL, CUA_HASHMAP_UNSUPPORTED)
-#undef CUA__CALL
 }
 
 /* Erases the key. Returns 1, or 0 if it was absent. */
