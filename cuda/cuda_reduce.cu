@@ -185,7 +185,11 @@ __global__ void __launch_bounds__(MAX_BLOCK_SIZE, 1)
 	uint64_t n = cua__reduce_count(&r);
 	typename P::A v = P::block(reduce_part<P>(r, n, block), &scratch);
 
-	if (P::finish(r, &scratch, block, v, &v))
+	if (!P::finish(r, &scratch, block, v, &v))
+		return;
+	if (r.step == CUA__TREE_VALUE)
+		*(typename P::A *)r.result = v;
+	else
 		*(typename P::R *)r.result = n ? P::value(v) : P::nothing();
 }
 
@@ -194,14 +198,35 @@ __global__ void __launch_bounds__(MAX_BLOCK_SIZE, 1)
 /* Chooses a grid that is resident as a whole and divides the chunks evenly among its blocks. */
 static void plan_tree(struct cua_context *ctx, struct cua__reduce *r)
 {
-	uint64_t chunks = cua__tree_shape(r->n, cua_type_size(r->type)).chunks;
+	uint64_t chunks = r->step == CUA__TREE_ROOT
+				  ? 1
+				  : cua__tree_shape_of(r, r->n, cua_type_size(r->type)).chunks;
 	uint64_t most = (uint64_t)ctx->processors * TREE_BLOCKS_PER_SM, each;
 
 	if (!r->blocks) {
-		each = (chunks - 1) / most + 1;
-		r->blocks = (uint32_t)((chunks - 1) / each + 1);
+		each = chunks ? (chunks - 1) / most + 1 : 1;
+		r->blocks = chunks ? (uint32_t)((chunks - 1) / each + 1) : 1;
 	}
 	r->block_size = CUA__TREE_THREADS;
+}
+
+/* Whether the accumulator of the plain algorithm is also the value of the kind. */
+static int has_plain_value(const struct cua__reduce *r)
+{
+	if (r->step != CUA__TREE_VALUE || r->mode != CUA_REDUCE_FAST)
+		return 0;
+	return (r->op == CUA_REDUCE_SUM &&
+		(r->kind == CUA__TREE_sum_f32 || r->kind == CUA__TREE_sum_f64)) ||
+	       (r->op == CUA_REDUCE_DOT &&
+		(r->kind == CUA__TREE_dot_f32 || r->kind == CUA__TREE_dot_f64));
+}
+
+static int uses_tree(const struct cua__reduce *r)
+{
+	if (r->step)
+		return !has_plain_value(r);
+	return r->finish_mode == CUA_FINISH_LAST_BLOCK &&
+	       (!cua__reduce_in_any_order(r) || !cua__reduce_has_plain(r));
 }
 
 static void cuda_plan(struct cua_context *ctx, struct cua__reduce *r)
@@ -210,8 +235,7 @@ static void cuda_plan(struct cua_context *ctx, struct cua__reduce *r)
 	unsigned per_sm = 1;
 
 	r->kept_bytes = ctx->kept_bytes;
-	if (r->finish_mode == CUA_FINISH_LAST_BLOCK &&
-	    (!cua__reduce_in_any_order(r) || !cua__reduce_has_plain(r))) {
+	if (uses_tree(r)) {
 		plan_tree(ctx, r);
 		return;
 	}

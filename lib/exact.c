@@ -81,7 +81,7 @@ enum cua_status cua_exact_dot(struct cua_context *ctx, enum cua_type type, size_
 enum cua_status cua_exact_finish(struct cua_context *ctx, const struct cua_exact *partial,
 				 enum cua_type type, void *result)
 {
-	struct cua__exact r = {.result_type = type};
+	struct cua__exact r = {.result_type = type, .partials = 1};
 	const void *backend;
 	struct cua__call call;
 	enum cua_status status;

@@ -167,22 +167,14 @@ int cua__reduce_has_plain(const struct cua__reduce *r)
 	return 0;
 }
 
-static int has_second(enum cua_reduce_op op)
-{
-	return op == CUA_REDUCE_DOT || op == CUA_REDUCE_DOT_CONJ;
-}
-
-/* Checks the arguments that cua_reduce and cua_reduce_workspace share, and makes a plan of them. */
-static enum cua_status plan(struct cua_context *ctx, const struct cua_reduce_options *options,
-			    enum cua_reduce_op op, enum cua_type type, size_t n,
-			    struct cua__reduce *r)
+enum cua_status cua__reduce_describe(const struct cua_reduce_options *options,
+				     enum cua_reduce_op op, enum cua_type type, size_t n,
+				     struct cua__reduce *r)
 {
 	struct cua_reduce_options o;
 	enum cua_status status;
 	size_t bytes;
 
-	if (!ctx)
-		return CUA_ERROR_NULL;
 	if (cua__options(options, &o, sizeof(o)))
 		return CUA_ERROR_VALUE;
 	if ((int)o.finish < CUA_FINISH_AUTO || o.finish > CUA_FINISH_ORDERED_LOCK ||
@@ -216,15 +208,26 @@ static enum cua_status plan(struct cua_context *ctx, const struct cua_reduce_opt
 	if (r->finish_mode != CUA_FINISH_LAST_BLOCK &&
 	    (r->mode != CUA_REDUCE_FAST || !cua__reduce_has_plain(r)))
 		return CUA_ERROR_UNSUPPORTED;
-	if (r->mode == CUA_REDUCE_EXACT)
-		return cua__is_float(type) && (op == CUA_REDUCE_SUM || has_second(op))
-			       ? CUA_OK
-			       : CUA_ERROR_UNSUPPORTED;
-	CUA__OPS(ctx, reduce)->plan(ctx, r);
+	if (r->mode == CUA_REDUCE_EXACT &&
+	    !(cua__is_float(type) && (op == CUA_REDUCE_SUM || cua__reduce_has_second(op))))
+		return CUA_ERROR_UNSUPPORTED;
 	return CUA_OK;
 }
 
-static size_t partials_size(const struct cua__reduce *r)
+/* Checks the arguments that cua_reduce and cua_reduce_workspace share, and makes a plan of them. */
+static enum cua_status plan(struct cua_context *ctx, const struct cua_reduce_options *options,
+			    enum cua_reduce_op op, enum cua_type type, size_t n,
+			    struct cua__reduce *r)
+{
+	enum cua_status status =
+		ctx ? cua__reduce_describe(options, op, type, n, r) : CUA_ERROR_NULL;
+
+	if (!status && r->mode != CUA_REDUCE_EXACT)
+		CUA__OPS(ctx, reduce)->plan(ctx, r);
+	return status;
+}
+
+size_t cua__reduce_partials(const struct cua__reduce *r)
 {
 	if (r->mode == CUA_REDUCE_EXACT)
 		return 0;
@@ -236,17 +239,49 @@ static size_t partials_size(const struct cua__reduce *r)
 static enum cua_status reduce_exactly(struct cua_context *ctx, const struct cua__reduce *r)
 {
 	struct cua__exact exact = {
-		.op = has_second(r->op) ? CUA_REDUCE_DOT : CUA_REDUCE_SUM,
+		.op = cua__reduce_has_second(r->op) ? CUA_REDUCE_DOT : CUA_REDUCE_SUM,
 		.type = r->type,
 		.result_type = r->result_type,
 		.n = r->n,
 		.count = r->count,
 		.x = r->x,
-		.y = has_second(r->op) ? r->y : NULL,
+		.y = cua__reduce_has_second(r->op) ? r->y : NULL,
 		.result = r->result,
 	};
 
 	return cua__exact_reduce(ctx, &exact);
+}
+
+enum cua_status cua__reduce_arguments(struct cua_context *ctx, struct cua__reduce *r, const void *x,
+				      const void *y, const void *result)
+{
+	const size_t size = cua_type_size(r->type), out = cua_type_size(r->result_type);
+	const size_t n = (size_t)r->n;
+	const void *count = NULL;
+	enum cua_status status;
+
+	if (!cua__reduce_has_second(r->op) && y)
+		return CUA_ERROR_VALUE;
+	if (!result)
+		return CUA_ERROR_NULL;
+	status = cua__check_array(ctx, x, n, size, size, &r->x);
+	if (!status && cua__reduce_has_second(r->op))
+		status = cua__check_array(ctx, y, n, size, size, &r->y);
+	if (!status && r->count)
+		status = cua__check_array(ctx, r->count, 1, sizeof(*r->count), sizeof(*r->count),
+					  &count);
+	if (status)
+		return status;
+	if (cua__overlap(result, out, x, n * size) ||
+	    (r->y && cua__overlap(result, out, y, n * size)) ||
+	    (r->count && cua__overlap(result, out, r->count, sizeof(*r->count))))
+		return CUA_ERROR_OVERLAP;
+	r->count = count;
+	/* a sum of squares is the dot product of an array with itself */
+	if (!cua__reduce_has_second(r->op))
+		r->y = r->x;
+	r->finish = (struct cua_finish *)(void *)((char *)ctx->control + CUA__REDUCE_CONTROL);
+	return CUA_OK;
 }
 
 enum cua_status cua_reduce(struct cua_context *ctx, const struct cua_reduce_options *options,
@@ -255,41 +290,18 @@ enum cua_status cua_reduce(struct cua_context *ctx, const struct cua_reduce_opti
 {
 	struct cua__reduce r;
 	struct cua__call call;
-	enum cua_status status;
-	const void *count = NULL;
-	size_t size, out;
+	enum cua_status status = plan(ctx, options, op, type, n, &r);
+	size_t out;
 
-	status = plan(ctx, options, op, type, n, &r);
+	if (!status)
+		status = cua__reduce_arguments(ctx, &r, x, y, result);
 	if (status)
 		return status;
-	if (!has_second(op) && y)
-		return CUA_ERROR_VALUE;
-	if (!result)
-		return CUA_ERROR_NULL;
-	size = cua_type_size(type);
 	out = cua_type_size(r.result_type);
-	status = cua__check_array(ctx, x, n, size, size, &r.x);
-	if (!status && has_second(op))
-		status = cua__check_array(ctx, y, n, size, size, &r.y);
-	if (!status && r.count)
-		status = cua__check_array(ctx, r.count, 1, sizeof(*r.count), sizeof(*r.count),
-					  &count);
-	if (status)
-		return status;
-	if (cua__overlap(result, out, x, n * size) ||
-	    (r.y && cua__overlap(result, out, y, n * size)) ||
-	    (r.count && cua__overlap(result, out, r.count, sizeof(*r.count))))
-		return CUA_ERROR_OVERLAP;
-	r.count = count;
-	/* a sum of squares is the dot product of an array with itself */
-	if (!has_second(op))
-		r.y = r.x;
-
-	r.finish = (struct cua_finish *)(void *)((char *)ctx->control + CUA__REDUCE_CONTROL);
 	cua__call_begin(&call, ctx);
 	status = cua__call_result(&call, result, out, out, &r.result);
-	if (!status && partials_size(&r))
-		status = cua__call_scratch(&call, partials_size(&r), &r.partials);
+	if (!status && cua__reduce_partials(&r))
+		status = cua__call_scratch(&call, cua__reduce_partials(&r), &r.partials);
 	if (!status && r.mode == CUA_REDUCE_EXACT)
 		status = reduce_exactly(ctx, &r);
 	else if (!status)
@@ -310,7 +322,7 @@ enum cua_status cua_reduce_workspace(struct cua_context *ctx,
 	status = plan(ctx, options, op, type, n, &r);
 	if (!status)
 		*bytes = cua__scratch_size(cua_type_size(r.result_type)) +
-			 cua__scratch_size(partials_size(&r));
+			 cua__scratch_size(cua__reduce_partials(&r));
 	return status;
 }
 

@@ -16,7 +16,7 @@ static char x[ROOM * 8 + 64] __attribute__((aligned(64))),
 	y[ROOM * 8 + 64] __attribute__((aligned(64)));
 static struct cua__exact reduce;
 static struct cua__exact_state state;
-static struct cua_exact start, partial, expected;
+static struct cua_exact start, partial, expected, parts[3];
 static uint64_t result, expected_result, count;
 static enum cua_type type;
 static int rounding;
@@ -178,15 +178,23 @@ START_TEST(exact_round)
 				      .check = exact_check};
 		const struct format *to = &formats[k % FORMATS];
 
-		cua_exact_init(&start);
-		for (int i = 0; i < 20; i++)
-			inline_add(&start, to,
-				   random_element(to, k % 2 ? KIND_WIDE : KIND_NEAR, 0, &seed));
-		start.layout = k % 12 == 11;
 		memset(&reduce, 0, sizeof(reduce));
-		reduce.partial = &partial;
+		reduce.partial = parts;
+		reduce.partials = 1 + (uint64_t)k % 3;
 		reduce.result = &result;
 		reduce.result_type = to->type;
+		cua_exact_init(&start);
+		for (uint64_t p = 0; p < reduce.partials; p++) {
+			cua_exact_init(&parts[p]);
+			for (int i = 0; i < 20; i++)
+				inline_add(&parts[p], to,
+					   random_element(to, k % 2 ? KIND_WIDE : KIND_NEAR, 0,
+							  &seed));
+			if (reduce.partials > 1)
+				cua_exact_normalize(&parts[p]);
+			parts[p].layout = k % 12 == 11 && p == reduce.partials - 1;
+			cua_exact_merge(&start, &parts[p]);
+		}
 		expected_result = inline_round(&start, to);
 		rounding = 1;
 		try_shape(c, 1, k % 3 ? 256 : 20, 1);

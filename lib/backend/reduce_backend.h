@@ -8,6 +8,10 @@
  *   are the identity of all four.
  * lib/reduce.c sets the kind of the tree, and the backend's plan replaces it by CUA__TREE_NONE if
  * the backend prefers the plain algorithm or needs it for the finish.
+ *
+ * The tree of an array that is divided among several contexts is made in steps (enum
+ * cua__tree_step). Each context reduces its part to values of the kind, and a context that has the
+ * values of all parts makes the result.
  */
 #ifndef CUATOMIC_BACKEND_REDUCE_BACKEND_H
 #define CUATOMIC_BACKEND_REDUCE_BACKEND_H
@@ -45,6 +49,17 @@ enum cua__tree_kind {
 #undef CUA__TREE_KIND
 };
 
+/* What a call makes of the tree. All steps but WHOLE are of the tree only. */
+enum cua__tree_step {
+	CUA__TREE_WHOLE = 0, /* the result, of the elements */
+	CUA__TREE_CHUNKS,    /* the values of the chunks, in partials, in the order of the chunks */
+	CUA__TREE_VALUE,     /* the value of all elements, in *result */
+	CUA__TREE_ROOT       /* the result, of `values` values in partials */
+};
+
+/* Bytes of the largest value of a kind. */
+#define CUA__TREE_VALUE_BYTES 24u
+
 /* A checked call. All pointers are as the backend addresses them. */
 struct cua__reduce {
 	enum cua_reduce_op op;
@@ -60,6 +75,14 @@ struct cua__reduce {
 	void *partials; /* a value per block or per chunk; NULL if none are needed */
 	struct cua_finish *finish;
 	uint64_t kept_bytes; /* bytes of an array that a GPU's L2 keeps for the next reader */
+	/*
+	 * Of a part of a larger array: the index of its first element, and the elements of the
+	 * larger array; 0: the strips are those of an array of n elements. CUA__TREE_CHUNKS needs
+	 * `whole`, unless all parts are empty. In CUA__TREE_ROOT, n is that of the larger array.
+	 */
+	enum cua__tree_step step;
+	uint64_t first, whole;
+	uint64_t values;
 	/*
 	 * Parameters that distinguish the operations and types of a kind, as wide as an element;
 	 * see tree.h.
@@ -116,6 +139,33 @@ CUA__HOST_FN int cua__reduce_in_any_order(const struct cua__reduce *r)
 
 /* Bytes of partial results that the tree needs. */
 size_t cua__tree_partials(const struct cua__reduce *r);
+
+/* Bytes of partial results of a planned call. */
+size_t cua__reduce_partials(const struct cua__reduce *r);
+
+/* Bytes of a value of the kind. */
+size_t cua__tree_value_bytes(enum cua__tree_kind kind);
+
+/*
+ * Checks the arguments of a reduction that do not depend on its arrays, and describes it in *r. Does
+ * not choose the algorithm, the grid and the step. Errors: VALUE, TYPE, SIZE, UNSUPPORTED.
+ */
+enum cua_status cua__reduce_describe(const struct cua_reduce_options *options,
+				     enum cua_reduce_op op, enum cua_type type, size_t n,
+				     struct cua__reduce *r);
+
+/*
+ * Checks the arrays and the result of a reduction, and sets its addresses. Errors: VALUE, NULL, SIZE,
+ * ALIGNMENT, MEMORY_KIND, OVERLAP.
+ */
+enum cua_status cua__reduce_arguments(struct cua_context *ctx, struct cua__reduce *r, const void *x,
+				      const void *y, const void *result);
+
+/* Whether the operation has a second array. */
+CUA__HOST_FN int cua__reduce_has_second(enum cua_reduce_op op)
+{
+	return op == CUA_REDUCE_DOT || op == CUA_REDUCE_DOT_CONJ;
+}
 
 /* The number of elements of a call: the lesser of n and *count. */
 CUA_FN uint64_t cua__reduce_count(const struct cua__reduce *r)

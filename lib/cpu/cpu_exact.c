@@ -206,6 +206,8 @@ static enum cua_status cpu_run(struct cua_context *ctx, const struct cua__exact 
 		cua__exact_store(job.sum.digit, 0, CUA_EXACT_DIGITS - 1, job.sum.flags,
 				 r->result_type, r->result);
 	else {
+		if (r->fresh)
+			cua_exact_init(r->partial);
 		cua_exact_merge(r->partial, &job.sum);
 		cua_exact_normalize(r->partial);
 	}
@@ -214,9 +216,11 @@ static enum cua_status cpu_run(struct cua_context *ctx, const struct cua__exact 
 
 static enum cua_status cpu_finish(struct cua_context *ctx, const struct cua__exact *r)
 {
-	struct cua_exact sum = *r->partial;
+	struct cua_exact sum = CUA_EXACT_INIT;
 
 	(void)ctx;
+	for (uint64_t p = 0; p < r->partials; p++)
+		cua_exact_merge(&sum, &r->partial[p]);
 	cua_exact_normalize(&sum);
 	cua__exact_store(sum.digit, 0, CUA_EXACT_DIGITS - 1, sum.flags, r->result_type, r->result);
 	return CUA_OK;

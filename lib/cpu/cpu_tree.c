@@ -19,6 +19,10 @@
 #include <immintrin.h>
 #endif
 
+#define FITS(kind, ...)                                                                            \
+	CUA_STATIC_ASSERT(sizeof(cua__tree_value_##kind) <= CUA__TREE_VALUE_BYTES, "see tree.h");
+CUA__TREE_LIST(FITS)
+
 /* A thread is started only for at least this many bytes. */
 #define GRAIN_BYTES 131072
 
@@ -322,13 +326,18 @@ static chunk_fn *chunk_of(const struct cua__reduce *r)
 size_t cua__tree_partials(const struct cua__reduce *r)
 {
 	size_t size = kinds[r->kind].element;
-	struct cua__tree_shape shape = cua__tree_shape(r->n, size);
+	struct cua__tree_shape shape = cua__tree_shape_of(r, r->n, size);
 	uint64_t chunks = shape.chunks;
 
 	/* a smaller count can have more chunks than n, at most CUA__TREE_CHUNKS */
 	if (r->count && shape.rows > CUA__TREE_ROWS)
 		chunks = CUA__TREE_CHUNKS;
 	return (size_t)chunks * kinds[r->kind].partial;
+}
+
+size_t cua__tree_value_bytes(enum cua__tree_kind kind)
+{
+	return kinds[kind].partial;
 }
 
 void cua__cpu_tree_serial(const struct cua__reduce *r)
@@ -354,14 +363,16 @@ static void work(void *arg, unsigned worker, unsigned workers)
 
 	/* rounds to nearest and keeps subnormals, independent of the caller's environment */
 	cua__float_mode_begin(&caller);
-	if (workers == 1) {
+	if (r->step == CUA__TREE_ROOT) {
+		kinds[r->kind].finish(r, &job->shape, r->partials, of_chunk);
+	} else if (workers == 1 && r->step != CUA__TREE_CHUNKS) {
 		kinds[r->kind].finish(r, &job->shape, NULL, of_chunk);
 	} else {
 		cua__share(job->shape.chunks, worker, workers, &chunk, &end);
 		for (; chunk < end; chunk++)
 			of_chunk(r, &job->shape, chunk,
 				 (char *)r->partials + chunk * kinds[r->kind].partial);
-		if (cua__finish_arrive(r->finish, workers))
+		if (r->step != CUA__TREE_CHUNKS && cua__finish_arrive(r->finish, workers))
 			kinds[r->kind].finish(r, &job->shape, r->partials, of_chunk);
 	}
 	cua__float_mode_end(&caller);
@@ -370,12 +381,17 @@ static void work(void *arg, unsigned worker, unsigned workers)
 enum cua_status cua__cpu_tree(struct cua_context *ctx, const struct cua__reduce *r)
 {
 	size_t size = kinds[r->kind].element;
-	struct job job = {r, cua__tree_shape(cua__reduce_count(r), size)};
+	struct job job = {r, cua__tree_shape_of(r, cua__reduce_count(r), size)};
 	unsigned workers =
 		r->blocks ? r->blocks : cua__workers(ctx, job.shape.n, GRAIN_BYTES / size);
 
+	if (r->step == CUA__TREE_ROOT)
+		workers = 1;
+	else if (!job.shape.chunks)
+		return CUA_OK;
 	/* no bits are promised: longer strips leave fewer values to combine */
-	while (cua__reduce_in_any_order(r) && job.shape.rows < FAST_ROWS &&
+	while (r->step != CUA__TREE_CHUNKS && r->step != CUA__TREE_ROOT &&
+	       cua__reduce_in_any_order(r) && job.shape.rows < FAST_ROWS &&
 	       job.shape.chunks / FAST_CHUNKS >= workers) {
 		job.shape.rows *= 2;
 		job.shape.chunks = (job.shape.chunks + 1) / 2;

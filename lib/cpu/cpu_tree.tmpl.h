@@ -90,7 +90,8 @@ CUA_FORCE A K(strip)(const struct cua__reduce *r, uint64_t first, uint32_t rows,
 	if (!rows)
 		used = left ? (left + N - 1) / N : 1;
 	for (size_t j = 0; j < WIDTH; j++)
-		v[j] = K(cua__tree_widen)(&call, c[j], rows + (j < left), first + j, WIDTH);
+		v[j] = K(cua__tree_widen)(&call, c[j], rows + (j < left), r->first + first + j,
+					  WIDTH);
 	PAIR(v, pairs, 2)
 	PAIR(pairs, v, 4)
 	PAIR(v, pairs, 8)
@@ -124,7 +125,11 @@ static void K(finish)(const struct cua__reduce *r, const struct cua__tree_shape 
 		lanes = used - w * 32 < 32 ? used - w * 32 : 32;
 		(void)K(values)(v + w * 32, 16, 1, lanes);
 	}
-	K(cua__tree_store)(r, shape->n, K(values)(v, CUA__TREE_WARPS / 2, 32, warps));
+	(void)K(values)(v, CUA__TREE_WARPS / 2, 32, warps);
+	if (r->step == CUA__TREE_VALUE)
+		memcpy(r->result, v, sizeof(A));
+	else
+		K(cua__tree_store)(r, shape->n, v[0]);
 }
 
 #undef FOLD

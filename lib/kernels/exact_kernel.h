@@ -798,16 +798,26 @@ CUA_FORCE void cua__exact_block(struct cua__exact_shared *s, const struct cua__e
 		cua__exact_finish_block(s, r);
 }
 
-/* A single block computes *result = *partial. */
+/*
+ * A single block computes *result, the sum of the partials. Digits of normalized sums are below 2^32,
+ * so a digit of the sum of up to 2^31 partials does not overflow.
+ */
 CUA_FN void cua__exact_round_block(struct cua__exact_shared *s, const struct cua__exact *r)
 {
+	const uint32_t step = cua_port_block_size(), thread = cua_port_thread();
+
 	cua__exact_begin(s);
-	for (uint32_t i = cua_port_thread(); i < CUA_EXACT_DIGITS; i += cua_port_block_size())
-		CUA_WRITE(s->digit[i], CUA_READ(r->partial->digit[i]));
-	if (cua_port_thread() == 0)
-		CUA_WRITE(s->flags, CUA_READ(r->partial->layout) == CUA_EXACT_LAYOUT
-					    ? CUA_READ(r->partial->flags)
-					    : CUA_EXACT_NAN);
+	for (uint32_t i = thread; i < CUA_EXACT_DIGITS; i += step) {
+		int64_t digit = 0;
+
+		for (uint64_t p = 0; p < r->partials; p++)
+			digit = cua__exact_plus(digit, CUA_READ(r->partial[p].digit[i]));
+		CUA_WRITE(s->digit[i], digit);
+	}
+	for (uint64_t p = thread; p < r->partials; p += step)
+		cua__exact_add_flags(s, CUA_READ(r->partial[p].layout) == CUA_EXACT_LAYOUT
+						? CUA_READ(r->partial[p].flags)
+						: CUA_EXACT_NAN);
 	cua_port_sync_block();
 	cua__exact_finish_block(s, r);
 }

@@ -34,7 +34,8 @@ struct cua__exact {
 	const void *x, *y;         /* y is NULL for SUM */
 	void *result;              /* the rounded sum, or NULL */
 	struct cua_exact *partial; /* if result is NULL, the sum is added to it */
-	int fresh;                 /* 1: the partial's old contents are ignored */
+	uint64_t partials; /* finish: the number of sums at partial, normalized if above 1 */
+	int fresh;         /* 1: the partial's old contents are ignored */
 	struct cua__exact_state *state;
 	uint64_t kept_bytes; /* bytes of an array that a GPU's L2 keeps for the next reader */
 };
@@ -55,7 +56,10 @@ CUA_STATIC_ASSERT(CUA__EXACT_CONTROL + sizeof(struct cua__exact_state) <= CUA__C
 
 struct cua__exact_ops {
 	enum cua_status (*run)(struct cua_context *ctx, const struct cua__exact *r);
-	/* *result = *partial, rounded to r->result_type. Reads no other members. */
+	/*
+	 * *result = partial[0] + partial[1] + ..., rounded once to r->result_type. Reads no other
+	 * members.
+	 */
 	enum cua_status (*finish)(struct cua_context *ctx, const struct cua__exact *r);
 };
 

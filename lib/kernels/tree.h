@@ -73,6 +73,24 @@ CUA_FN struct cua__tree_shape cua__tree_shape(uint64_t n, size_t size)
 }
 
 /*
+ * The part of the tree that a call makes, for a call with n elements. The strips of a part are those
+ * of the whole array, so the part must begin at a chunk of it for chunks that are the whole's.
+ */
+CUA_FN struct cua__tree_shape cua__tree_shape_of(const struct cua__reduce *r, uint64_t n,
+						 size_t size)
+{
+	const uint64_t whole = r->whole ? r->whole : n, chunk = CUA__TREE_WARPS * (32 * 16 / size);
+	struct cua__tree_shape s = cua__tree_shape(whole, size);
+
+	s.n = n;
+	if (r->step == CUA__TREE_ROOT)
+		s.chunks = r->values;
+	else if (r->whole)
+		s.chunks = n ? (n - 1) / (chunk * s.rows) + 1 : 0;
+	return s;
+}
+
+/*
  * Returns the number of complete rows of the strip at element `first`; *left is the number of
  * elements in the incomplete row after them. A row has `width` elements.
  */
@@ -89,6 +107,8 @@ CUA_FN uint32_t cua__tree_strip(const struct cua__tree_shape *s, uint64_t first,
 }
 
 /* ---- values ---- */
+
+/* The largest has CUA__TREE_VALUE_BYTES. */
 
 /* A 128-bit sum of integers, in two's complement. */
 struct cua__wide {

@@ -23,8 +23,8 @@
 /* 16-byte loads in flight per thread, over all arrays. */
 #define CUA__TREE_LOADS 8
 
-/* 8-byte words of the largest combined value. */
-#define CUA__TREE_WORDS 3
+/* 8-byte words of the largest value of a kind. */
+#define CUA__TREE_WORDS (CUA__TREE_VALUE_BYTES / 8)
 
 /* Shared memory of a block. It needs no initialization. */
 struct cua__tree_scratch {

@@ -215,7 +215,8 @@ CUA_FORCE A K(cua__tree_pack_of_chunk)(const struct cua__reduce *r,
 
 		if (more)
 			c[j] = K(cua__tree_fold)(r, c[j], from[0][j], from[1][j], rows);
-		v[j] = K(cua__tree_widen)(r, c[j], rows + (uint64_t)more, first + pack + j, WIDTH);
+		v[j] = K(cua__tree_widen)(r, c[j], rows + (uint64_t)more,
+					  r->first + first + pack + j, WIDTH);
 	}
 	CUA__UNROLL
 	for (unsigned w = N / 2; w; w /= 2) {
@@ -229,7 +230,7 @@ CUA_FORCE A K(cua__tree_pack_of_chunk)(const struct cua__reduce *r,
 /* Every thread of every block calls once. */
 CUA_FN void K(cua__tree_block)(const struct cua__reduce *r, struct cua__tree_scratch *s)
 {
-	struct cua__tree_shape shape = cua__tree_shape(cua__reduce_count(r), sizeof(T));
+	struct cua__tree_shape shape = cua__tree_shape_of(r, cua__reduce_count(r), sizeof(T));
 	int aligned = (((uintptr_t)r->x | (uintptr_t)r->y) & 15) == 0;
 	enum { LOADS = 8 }; /* partial results in flight */
 	uint32_t thread = cua_port_thread(), turn = 0;
@@ -239,7 +240,8 @@ CUA_FN void K(cua__tree_block)(const struct cua__reduce *r, struct cua__tree_scr
 		cua__cached(shape.n * sizeof(T) * (K(cua__tree_two) ? 2 : 1), r->kept_bytes);
 	A v;
 
-	for (chunk = cua_port_block(); chunk < shape.chunks; chunk += blocks) {
+	for (chunk = cua_port_block(); r->step != CUA__TREE_ROOT && chunk < shape.chunks;
+	     chunk += blocks) {
 		if (aligned)
 			v = K(cua__tree_pack_of_chunk)(r, &shape, chunk, 1, &cached, &known);
 		else
@@ -253,6 +255,8 @@ CUA_FN void K(cua__tree_block)(const struct cua__reduce *r, struct cua__tree_scr
 		for (unsigned w = 0; w < sizeof(A) / 8; w++)
 			CUA_WRITE(partials[chunk * (sizeof(A) / 8) + w], words[w]);
 	}
+	if (r->step == CUA__TREE_CHUNKS)
+		return;
 	if (thread == 0)
 		CUA_WRITE(s->last, (uint64_t)cua__finish_arrive(r->finish, blocks));
 	cua_port_sync_block();
@@ -278,7 +282,9 @@ CUA_FN void K(cua__tree_block)(const struct cua__reduce *r, struct cua__tree_scr
 				v = K(cua__tree_combine)(v, next[l]);
 	}
 	v = K(cua__tree_packs)(v, s->warps[0]);
-	if (thread == 0)
+	if (thread == 0 && r->step == CUA__TREE_VALUE)
+		*(A *)r->result = v;
+	else if (thread == 0)
 		K(cua__tree_store)(r, shape.n, v);
 }
 
