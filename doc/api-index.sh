@@ -45,7 +45,8 @@ awk -v include="$include/" '
 	{
 		n = file == "" ? 0 : split($0, part, "(")
 		for (i = 1; i < n; i++) {
-			if (!match(part[i], /[A-Za-z0-9_]+ ?$/))
+			# a "*" follows the type of a pointer to a function
+			if (part[i + 1] ~ /^\*/ || !match(part[i], /[A-Za-z0-9_]+ ?$/))
 				continue
 			name = substr(part[i], RSTART, RLENGTH)
 			sub(/ $/, "", name)

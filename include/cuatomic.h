@@ -16,6 +16,7 @@
 #include <cuatomic/context.h>
 #include <cuatomic/exact.h>
 #include <cuatomic/filter.h>
+#include <cuatomic/group.h>
 #include <cuatomic/hash.h>
 #include <cuatomic/hashmap.h>
 #include <cuatomic/hashmap_quad.h>

@@ -168,7 +168,7 @@ runs 1 "cuda without a GPU" env CUDA_VISIBLE_DEVICES= "$cuatomic" demo --backend
 
 runs 0 "list of benchmarks" "$cuatomic" bench
 cp "$tmp/out" "$tmp/benchmarks"
-for name in atomics hashmap histogram locks reduce textbook; do
+for name in atomics group hashmap histogram locks reduce textbook; do
   says out "list of benchmarks" "^$name +[a-z]"
 done
 
@@ -571,7 +571,7 @@ completes 'cuda' cuatomic demo --backend = cu
 completes 'cpu' cuatomic demo -b cp
 completes "$tmp/binary" cuatomic demo "$tmp/bin"
 completes '--help' cuatomic info ''
-completes 'append atomics hashmap histogram locks reduce textbook' cuatomic bench ''
+completes 'append atomics group hashmap histogram locks reduce textbook' cuatomic bench ''
 completes 'locks' cuatomic bench --quick l
 completes '--backend= --help --quick --threads=' cuatomic bench --
 completes 'cpu' cuatomic bench --backend = cp

@@ -117,6 +117,7 @@ struct cua__hashmap_ops;
 struct cua__hashmap_whole_ops;
 struct cua__multimap_ops;
 struct cua__segment_ops;
+struct cua__group_ops;
 
 /*
  * The modules' tables. lib/backend/<module>_backend.h defines the structs; struct cua__exact_ops is
@@ -133,6 +134,7 @@ extern const struct cua__hashmap_ops cua__cpu_hashmap, cua__cuda_hashmap;
 extern const struct cua__hashmap_whole_ops cua__cpu_hashmap_whole, cua__cuda_hashmap_whole;
 extern const struct cua__multimap_ops cua__cpu_multimap, cua__cuda_multimap;
 extern const struct cua__segment_ops cua__cpu_segment, cua__cuda_segment;
+extern const struct cua__group_ops cua__cpu_group, cua__cuda_group;
 
 /* Fills the zeroed table of lib/kernels/atomic_paths.h, in stream order. */
 typedef enum cua_status cua__atomic_paths_fn(struct cua_context *ctx, void *entries);

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * `cuatomic bench group` on GPUs: reductions of arrays that are divided among all GPUs, or among
+ * two contexts if there is a single GPU. The peer is one context on a part, in the same run. So
+ * "x peer" is the number of GPUs that the group is worth. Each result is checked.
+ *
+ * A run is a series of calls by the host's clock, from idle GPUs to idle GPUs.
+ */
+#include <math.h>
+
+#include <cuatomic.h>
+
+#include "gpu_bench_calls.h"
+
+#define MOST_RANKS 8
+
+static uint32_t ranks;
+static struct cua_context *contexts[MOST_RANKS];
+static struct cua_group *group;
+static size_t n, room; /* elements of a rank */
+static size_t lengths[MOST_RANKS];
+static float *arrays[MOST_RANKS], *results[MOST_RANKS];
+
+static __global__ void fill_kernel(float *x, size_t n, uint32_t rank)
+{
+	for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < n;
+	     i += gridDim.x * (size_t)blockDim.x)
+		x[i] = (float)(mix(i ^ (uint64_t)rank << 40) >> 40) * 0x1p-24f;
+}
+
+static void check(enum cua_status status, const char *what)
+{
+	need(status == CUA_OK, what);
+}
+
+static void open_ranks(void)
+{
+	int devices = 0;
+
+	need(!cudaGetDeviceCount(&devices), "cudaGetDeviceCount");
+	ranks = devices < 2 ? 2 : devices > MOST_RANKS ? MOST_RANKS : (uint32_t)devices;
+	for (uint32_t r = 0; r < ranks; r++) {
+		const int device = (int)r % devices;
+		cudaStream_t stream;
+
+		check(cua_context_create(CUA_BACKEND_CUDA, device, &contexts[r]),
+		      "cua_context_create");
+		need(!cudaSetDevice(device) &&
+			     !cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) &&
+			     !cudaMalloc(&arrays[r], room * sizeof(float)) &&
+			     !cudaMalloc(&results[r], sizeof(float)),
+		     "memory of a rank");
+		fill_kernel<<<1024, 256>>>(arrays[r], room, r);
+		need(!cudaDeviceSynchronize(), "fill");
+		check(cua_context_set_stream(contexts[r], stream), "cua_context_set_stream");
+	}
+	need(!cudaSetDevice(0), "cudaSetDevice");
+	check(cua_group_create_devices(ranks, contexts, &group), "cua_group_create_devices");
+	printf("%u ranks on %d GPU%s\n", ranks, devices, devices == 1 ? "" : "s");
+}
+
+/* Times `calls` calls, by the clock, on `used` ranks with `elements` elements in total. */
+template <typename Call>
+static void row(enum table_kind kind, const char *way, uint32_t used, size_t elements, Call call)
+{
+	const double bytes = (double)elements * sizeof(float);
+	double rates[BENCH_RUNS];
+	char note[32];
+	struct figure f;
+
+	for (int run = -2; run < BENCH_RUNS; run++) {
+		const double start = now();
+
+		for (int i = 0; i < calls; i++)
+			check(call(), way);
+		for (uint32_t r = 0; r < used; r++)
+			check(cua_context_synchronize(contexts[r]), way);
+		if (run >= 0)
+			rates[run] = bytes * calls / (now() - start) * 1e-9;
+	}
+	f = table_figure(rates, BENCH_RUNS);
+	snprintf(note, sizeof(note), "%.1f us", bytes / f.median * 1e-3);
+	table_add_note(&table, kind, way, f, note);
+}
+
+/* The sum of all ranks in double, by a context for each. */
+static double reference(void)
+{
+	double sum = 0;
+
+	for (uint32_t r = 0; r < ranks; r++) {
+		struct cua_reduce_options o = CUA_REDUCE_OPTIONS_INIT;
+		double part;
+
+		o.result_type = CUA_F64;
+		check(cua_reduce(contexts[r], &o, CUA_REDUCE_SUM, CUA_F32, lengths[r], arrays[r],
+				 NULL, &part),
+		      "reference");
+		sum += part;
+	}
+	return sum;
+}
+
+static void check_results(double wanted, const char *way)
+{
+	float first = 0, sum;
+
+	for (uint32_t r = 0; r < ranks; r++) {
+		check(cua_copy(contexts[r], &sum, results[r], sizeof(sum)), way);
+		need(fabs((double)sum - wanted) <= fabs(wanted) * 0x1p-22 + 0x1p-100, way);
+		need(!r || !memcmp(&sum, &first, sizeof(sum)), way);
+		first = sum;
+	}
+}
+
+/* length: elements of a rank. In mode FIXED the parts are cut at the nearest chunk. */
+static void sums(size_t length, enum cua_reduce_mode mode, const char *name)
+{
+	struct cua_reduce_options o = CUA_REDUCE_OPTIONS_INIT;
+	char title[64], text[24];
+	double wanted;
+
+	o.mode = mode;
+	for (uint32_t r = 0; r < ranks; r++) {
+		uint64_t first = r * length, end = first + length;
+
+		if (mode == CUA_REDUCE_FIXED) {
+			check(cua_fixed_cut(CUA_F32, ranks * length, ranks, r, &first), name);
+			check(cua_fixed_cut(CUA_F32, ranks * length, ranks, r + 1, &end), name);
+		}
+		lengths[r] = (size_t)(end - first);
+		need(lengths[r] <= room, name);
+	}
+	wanted = reference();
+	snprintf(title, sizeof(title), "%s, %s f32 a rank", name, size_text(text, length));
+	table_begin(&table, title);
+	row(TABLE_PEER, "cua_reduce, one context", 1, length, [&] {
+		return cua_reduce(contexts[0], &o, CUA_REDUCE_SUM, CUA_F32, length, arrays[0], NULL,
+				  results[0]);
+	});
+	row(TABLE_OURS, "cua_group_reduce", ranks, ranks * length, [&] {
+		return cua_group_reduce(group, &o, CUA_REDUCE_SUM, CUA_F32, lengths,
+					(const void *const *)arrays, NULL, (void *const *)results);
+	});
+	check_results(wanted, name);
+	table_end(&table);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct {
+		enum cua_reduce_mode mode;
+		const char *name;
+	} modes[] = {{CUA_REDUCE_FAST, "FAST sum"},
+		     {CUA_REDUCE_FIXED, "FIXED sum"},
+		     {CUA_REDUCE_EXACT, "EXACT sum"}};
+	struct options o = parse_options(argc, argv, "group", false);
+
+	(void)print_head("group");
+	small = o.quick;
+	n = (size_t)1 << (small ? 20 : 30);
+	room = n + n / 64;
+	open_ranks();
+	table_columns("GB/s", "a call");
+	for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
+		set_timing(IN_STREAM, 8);
+		sums(n, modes[i].mode, modes[i].name);
+		set_timing(CALL_WAIT, 1);
+		sums((size_t)1 << 18, modes[i].mode, modes[i].name);
+		sums((size_t)1 << 10, modes[i].mode, modes[i].name);
+	}
+	cua_group_destroy(group);
+	for (uint32_t r = 0; r < ranks; r++)
+		cua_context_destroy(contexts[r]);
+	return 0;
+}

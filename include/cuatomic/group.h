@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Groups of contexts: reductions of an array that is divided among several GPUs, processes or
+ * machines.
+ *
+ * Source: the ranks and collective calls of the Message Passing Interface standard (MPI 4.1, 2023).
+ *
+ * A group has ranks 0 to size - 1. Each rank has a context and a part of each array. The part of
+ * rank 0 comes first. A process has `local` ranks with consecutive numbers: all ranks in a group of
+ * cua_group_create_devices, a single rank in a group of cua_group_create. The calls below are
+ * collective: every process calls, with the same arguments except for the parts, and in the same
+ * order. An array argument has an entry for each local rank.
+ *
+ *     struct cua_context *contexts[2];              of GPU 0 and of GPU 1
+ *     const size_t n[2] = {n0, n1};
+ *     const void *const x[2] = {x0, x1};            x0 is memory of GPU 0, x1 of GPU 1
+ *     float sum[2];                                 both become the sum of all elements
+ *     void *const sums[2] = {&sum[0], &sum[1]};
+ *
+ *     cua_group_create_devices(2, contexts, &group);
+ *     cua_group_reduce(group, NULL, CUA_REDUCE_SUM, CUA_F32, n, x, NULL, sums);
+ *
+ * Statuses: all processes return the same status, the least of all ranks. So a rank with a bad
+ *   argument or without memory keeps no other rank waiting, and each knows that the call failed. An
+ *   error about the arguments means that nothing was changed, on any rank.
+ *
+ * Synchronization of two calls of a group. X: the caller must order the calls.
+ *
+ *               collective call
+ *     any call        X
+ *
+ *   A group uses its contexts, so only one thread may use the group and its contexts at a time.
+ *
+ * Scope: all ranks. On the CUDA backend, results in memory that the device can write are ordered in
+ *   the stream of the rank's context, and the call does not wait, if all ranks are in this process.
+ *   With a user's transport the call waits for the streams.
+ * Memory order: a collective call is ordered after earlier work in the streams of all local ranks,
+ *   and before later work in each of them.
+ * Progress: a collective call waits for the other processes in the functions of the transport, and
+ *   for nothing else.
+ *
+ * Argument for equal results: the partial results of all ranks go to each rank, and each rank combines
+ *   them in the order of the ranks by the same operations. Exact sums are integers until the last
+ *   rounding. So they do not depend on the number of ranks or on the parts.
+ */
+#ifndef CUATOMIC_GROUP_H
+#define CUATOMIC_GROUP_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cuatomic/context.h>
+#include <cuatomic/reduce.h>
+#include <cuatomic/status.h>
+#include <cuatomic/types.h>
+
+/* The most ranks of a group. */
+#define CUA_GROUP_RANKS_MAX 65536u
+
+struct cua_group;
+
+/*
+ * The connection of a process to the other processes of a group, for cua_group_create. The library
+ * calls the functions in the thread that made the collective call, and in the same order in every
+ * process. All pointers are host memory. A function returns after its effect.
+ *
+ * A function that fails returns an error. The library then calls abort, and the group is broken: all
+ * later calls return the error.
+ */
+struct cua_transport {
+	size_t struct_size; /* sizeof(struct cua_transport), set by the caller */
+	void *self;         /* the first argument of each function */
+	uint32_t rank, size;
+	/*
+	 * Sends send_bytes[r] bytes at send[r] to each rank r, and receives receive_bytes[r] bytes
+	 * from it at receive[r]. The arrays have an entry for each rank, this rank included. A
+	 * message has the same size on both sides, which may be 0; its pointer may then be NULL.
+	 */
+	enum cua_status (*exchange)(void *self, const void *const *send, const size_t *send_bytes,
+				    void *const *receive, const size_t *receive_bytes);
+	/* Sets *all to the least of the statuses that the ranks pass. */
+	enum cua_status (*agree)(void *self, enum cua_status mine, enum cua_status *all);
+	/* Makes the waiting calls of other ranks fail. May be NULL. */
+	void (*abort)(void *self);
+};
+#define CUA_TRANSPORT_INIT CUA__SIZED_INIT(struct cua_transport)
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * Creates a group whose ranks are all in this process: rank r has contexts[r]. All contexts have the
+ * same backend. Contexts of different GPUs, and several contexts of one GPU, are allowed. The
+ * contexts must outlive the group. On the CUDA backend the call makes the memory of the GPUs
+ * accessible to each other, where the hardware can, and this stays so in the process.
+ * Errors: NULL, VALUE (n is 0 or above CUA_GROUP_RANKS_MAX, or a context occurs twice), CONTEXT
+ *   (different backends), NO_MEMORY, CUDA.
+ */
+CUA_API enum cua_status cua_group_create_devices(uint32_t n, struct cua_context *const *contexts,
+						 struct cua_group **group);
+
+/*
+ * Creates a group by a transport; this process has a single rank. The transport is copied. It and
+ * the context must outlive the group. The call is local.
+ * Errors: NULL, VALUE (struct_size, size, or rank >= size), NO_MEMORY, CUDA.
+ */
+CUA_API enum cua_status cua_group_create(struct cua_context *ctx,
+					 const struct cua_transport *transport,
+					 struct cua_group **group);
+
+/* Waits for the streams of the local ranks and frees the group; NULL is allowed. Local. */
+CUA_API void cua_group_destroy(struct cua_group *group);
+
+/* The number of ranks; 0 for NULL. */
+CUA_API uint32_t cua_group_size(const struct cua_group *group);
+/* The number of ranks in this process; 0 for NULL. */
+CUA_API uint32_t cua_group_local(const struct cua_group *group);
+/* The first rank of this process; 0 for NULL. */
+CUA_API uint32_t cua_group_rank(const struct cua_group *group);
+
+/*
+ * Collective: reduces the array that consists of the parts of all ranks, n[i] elements at x[i] of
+ * local rank i. *results[i] receives the same value on every rank. op, type, modes and the types of
+ * results are those of cua_reduce (cuatomic/reduce.h); indexes of ARGMIN and ARGMAX count from the
+ * first element of rank 0. y is NULL if the operation has a single array.
+ *
+ * Modes:
+ *   FAST (the default)  each rank reduces its part. The bits of a sum of floats depend on the parts.
+ *   FIXED               the bits of cua_reduce in mode FIXED on the whole array, in one context. Each
+ *                       part but the last ends where the tree allows: cua_fixed_cut. Else VALUE.
+ *   EXACT               the bits of cua_reduce in mode EXACT on the whole array, for any parts.
+ *
+ * A stream of a local rank may be captured if all ranks are in this process and no stream is the
+ * legacy default stream. The capture must have begun in the stream of rank 0; the streams of the
+ * other ranks then belong to it until the call ends.
+ *
+ * Errors: those of cua_reduce; VALUE (also options->finish that is neither AUTO nor LAST_BLOCK,
+ *   options->count, cuts in mode FIXED, or ranks that differ in op, type, mode or type of result);
+ *   SIZE (the whole array has 2^63 bytes or more); CAPTURE; errors of the transport.
+ */
+CUA_API enum cua_status cua_group_reduce(struct cua_group *group,
+					 const struct cua_reduce_options *options,
+					 enum cua_reduce_op op, enum cua_type type, const size_t *n,
+					 const void *const *x, const void *const *y,
+					 void *const *results);
+
+/*
+ * The workspace of cua_group_reduce in each context, if no part has more than n elements: for
+ * cua_context_reserve. Local. Errors: NULL, VALUE, TYPE, SIZE, UNSUPPORTED.
+ */
+CUA_API enum cua_status cua_group_reduce_workspace(struct cua_group *group,
+						   const struct cua_reduce_options *options,
+						   enum cua_reduce_op op, enum cua_type type,
+						   size_t n, size_t *bytes);
+
+/*
+ * Where mode FIXED allows parts to be cut: sets *first to the index of the first element of a part,
+ * if n elements are divided as evenly as possible among `parts` ranks; to n for part == parts. Some
+ * parts are empty if the array is short. Needs no context.
+ * Errors: NULL, TYPE, VALUE (parts is 0, or part > parts), SIZE.
+ */
+CUA_API enum cua_status cua_fixed_cut(enum cua_type type, uint64_t n, uint32_t parts, uint32_t part,
+				      uint64_t *first);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* CUATOMIC_GROUP_H */

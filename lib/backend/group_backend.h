@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A group of contexts, and the functions of a backend that order and copy between the contexts of a
+ * process.
+ */
+#ifndef CUATOMIC_BACKEND_GROUP_BACKEND_H
+#define CUATOMIC_BACKEND_GROUP_BACKEND_H
+
+#include "backend/reduce_backend.h"
+#include "kernels/exact_windows.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A local rank during a collective call. */
+struct cua__group_part {
+	struct cua__call call;
+	struct cua__reduce reduce;
+	struct cua__exact exact;
+	char *slots; /* memory of the backend, CUA__GROUP_SLOTS times the values of all ranks */
+	char *mine;  /* the values of this rank; if all ranks are local, their place in all */
+	char *all;   /* the values of all ranks, in their order */
+};
+
+/*
+ * Ranks of a process read each other's values. Calls alternate between two slots, and each call
+ * has a barrier before these reads. So a rank writes a slot again only after the barrier of the call
+ * between, and that follows all reads of the slot. The calls in a graph have the third slot: the
+ * work of a graph is ordered with its other launches, but not with calls between them.
+ */
+#define CUA__GROUP_SLOTS 3u
+#define CUA__GROUP_GRAPH_SLOT 2u
+
+/* Each rank shows its record to all ranks, before a collective call begins its work. */
+struct cua__group_record {
+	int32_t status;
+	int32_t call; /* enum cua__group_call */
+	int32_t arguments[4];
+	uint64_t n;
+};
+
+enum cua__group_call { CUA__GROUP_REDUCE = 1 };
+
+struct cua_group {
+	uint32_t size, first, local;
+	struct cua_context **contexts; /* of the local ranks */
+	int has_transport;             /* 0: all ranks are local */
+	struct cua_transport transport;
+	enum cua_status broken; /* the status of all later calls, if not OK */
+	unsigned turn, slot;    /* the slot of the next call, and of this call */
+	void **events;          /* of a backend with streams: an event for each local rank */
+	int all_peers;          /* each device can access the memory of each other device */
+	int forked;             /* the streams of the other ranks have joined a capture */
+	/* host memory that a transport reads and writes in place of a GPU's, or NULL */
+	char *staging;
+	struct cua__group_part *parts;            /* of the local ranks */
+	struct cua__group_record *mine, *records; /* of the local ranks, and of all ranks */
+	size_t *bytes;                            /* that each rank passes to all ranks */
+	/* arguments of exchange */
+	const void **send;
+	void **receive;
+	size_t *send_bytes, *receive_bytes;
+};
+
+struct cua__group_ops {
+	enum cua_status (*open)(struct cua_group *g);
+	void (*close)(struct cua_group *g);
+	/*
+	 * Enclose the work of a call. begin chooses the slot. If all ranks are local, it lets the
+	 * streams of all ranks join a capture of the stream of rank 0, and end lets them leave it. Errors: CAPTURE.
+	 */
+	enum cua_status (*begin)(struct cua_group *g);
+	enum cua_status (*end)(struct cua_group *g);
+	/*
+	 * Where all ranks are local: after the earlier work of all ranks, copies parts[i].mine of
+	 * each rank i, bytes[i] bytes, to its place in parts[j].all of each other rank j.
+	 */
+	enum cua_status (*gather)(struct cua_group *g, const size_t *bytes);
+};
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* CUATOMIC_BACKEND_GROUP_BACKEND_H */

@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: MIT */
+/* Groups: creation, agreement, and the exchange of values between ranks. */
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "group/group_internal.h"
+#include "kernels/tree.h"
+
+/* ---- agreement ---- */
+
+/* After an error of the transport, other ranks may wait for this one, and no call can be made. */
+static enum cua_status fail(struct cua_group *g, enum cua_status status)
+{
+	g->broken = status;
+	if (g->transport.abort)
+		g->transport.abort(g->transport.self);
+	return status;
+}
+
+static enum cua_status exchange(struct cua_group *g)
+{
+	enum cua_status status = g->transport.exchange(g->transport.self, g->send, g->send_bytes,
+						       g->receive, g->receive_bytes);
+
+	return status ? fail(g, status) : CUA_OK;
+}
+
+/* Sends the same bytes to all ranks, and receives bytes[r] of each rank r, in order, at `to`. */
+static enum cua_status exchange_all(struct cua_group *g, const void *from, const size_t *bytes,
+				    char *to)
+{
+	for (uint32_t r = 0; r < g->size; r++) {
+		g->send[r] = from;
+		g->send_bytes[r] = bytes[g->first];
+		g->receive[r] = to;
+		g->receive_bytes[r] = bytes[r];
+		to += bytes[r];
+	}
+	return exchange(g);
+}
+
+enum cua_status cua__group_agree(struct cua_group *g, enum cua_status mine)
+{
+	enum cua_status all = mine, status;
+
+	if (!g->has_transport)
+		return mine;
+	status = g->transport.agree(g->transport.self, mine, &all);
+	return status ? fail(g, status) : all;
+}
+
+enum cua_status cua__group_meet(struct cua_group *g, const struct cua__group_record *mine)
+{
+	const struct cua__group_record *r = g->records;
+	enum cua_status status = CUA_OK;
+
+	if (g->has_transport) {
+		for (uint32_t i = 0; i < g->size; i++) {
+			g->send[i] = mine;
+			g->receive[i] = &g->records[i];
+			g->send_bytes[i] = g->receive_bytes[i] = sizeof(*mine);
+		}
+		status = exchange(g);
+		if (status)
+			return status;
+	} else {
+		memcpy(g->records, mine, g->size * sizeof(*mine));
+	}
+	for (uint32_t i = 0; i < g->size; i++) {
+		status = cua__worse(status, (enum cua_status)r[i].status);
+		if (r[i].call != r[0].call ||
+		    memcmp(r[i].arguments, r[0].arguments, sizeof(r[0].arguments)))
+			status = cua__worse(status, CUA_ERROR_VALUE);
+	}
+	return status;
+}
+
+/* ---- values ---- */
+
+/* A rank has at most the values of the tree's chunks. */
+size_t cua__group_most_bytes(void)
+{
+	return CUA__TREE_CHUNKS * CUA__TREE_VALUE_BYTES;
+}
+
+size_t cua__group_most_total(uint32_t size)
+{
+	const size_t exact = size * sizeof(struct cua_exact), tree = cua__group_most_bytes();
+
+	return exact > tree ? exact : tree;
+}
+
+/* By staging memory if the context's memory is not the host's. */
+static enum cua_status gather_remotely(struct cua_group *g, const size_t *bytes)
+{
+	struct cua_context *ctx = g->contexts[0];
+	const struct cua__group_part *part = &g->parts[0];
+	const size_t mine = bytes[g->first];
+	enum cua_status status = CUA_OK;
+	size_t total = 0;
+
+	if (!g->staging)
+		return exchange_all(g, part->mine, bytes, part->all);
+	for (uint32_t r = 0; r < g->size; r++)
+		total += bytes[r];
+	if (mine)
+		CUA__GROUP_IN(ctx, status, ctx->runtime->copy(ctx, g->staging, part->mine, mine));
+	if (!status)
+		CUA__GROUP_IN(ctx, status, ctx->runtime->synchronize(ctx));
+	status = cua__group_agree(g, status);
+	if (!status)
+		status = exchange_all(g, g->staging, bytes, g->staging + cua__group_most_bytes());
+	if (!status && total)
+		CUA__GROUP_IN(ctx, status,
+			      ctx->runtime->copy(ctx, part->all,
+						 g->staging + cua__group_most_bytes(), total));
+	return status;
+}
+
+enum cua_status cua__group_gather(struct cua_group *g, const size_t *bytes)
+{
+	return g->has_transport ? gather_remotely(g, bytes)
+				: CUA__OPS(g->contexts[0], group)->gather(g, bytes);
+}
+
+void cua__group_place(struct cua_group *g, const size_t *bytes)
+{
+	const size_t total = cua__group_most_total(g->size);
+	size_t before = 0;
+
+	for (uint32_t i = 0; i < g->local; i++) {
+		struct cua__group_part *part = &g->parts[i];
+
+		part->all = part->slots + g->slot * total;
+		part->mine = g->has_transport ? part->slots + total : part->all + before;
+		before += bytes[i];
+	}
+}
+
+/* ---- creation ---- */
+
+/* Bytes of the slots of a rank. A transport has ended its reads when a call returns. */
+static size_t slots_bytes(const struct cua_group *g)
+{
+	const size_t total = cua__group_most_total(g->size);
+
+	return g->has_transport ? total + cua__group_most_bytes() : CUA__GROUP_SLOTS * total;
+}
+
+static enum cua_status allocate_slots(struct cua_group *g)
+{
+	enum cua_status status = CUA_OK;
+
+	for (uint32_t i = 0; i < g->local && !status; i++) {
+		struct cua_context *ctx = g->contexts[i];
+		void *slots = NULL;
+
+		CUA__GROUP_IN(ctx, status, ctx->runtime->allocate(ctx, slots_bytes(g), &slots));
+		g->parts[i].slots = slots;
+	}
+	return status;
+}
+
+static void destroy(struct cua_group *g)
+{
+	struct cua_context *ctx = g->contexts ? g->contexts[0] : NULL;
+
+	for (uint32_t i = 0; i < g->local && g->parts; i++)
+		if (g->parts[i].slots)
+			CUA__GROUP_IN(g->contexts[i], g->broken,
+				      g->contexts[i]->runtime->release(g->contexts[i],
+								       g->parts[i].slots));
+	if (g->staging)
+		CUA__GROUP_IN(ctx, g->broken, ctx->runtime->release_mapped(ctx, g->staging));
+	free(g->contexts);
+	free(g->events);
+	free(g->parts);
+	free(g->mine);
+	free(g->records);
+	free(g->bytes);
+	free(g->send);
+	free(g->receive);
+	free(g->send_bytes);
+	free(g->receive_bytes);
+	free(g);
+}
+
+static enum cua_status create(uint32_t size, uint32_t first, uint32_t local,
+			      struct cua_context *const *contexts,
+			      const struct cua_transport *transport, struct cua_group **group)
+{
+	struct cua_group *g = calloc(1, sizeof(*g));
+	struct cua_context *ctx = contexts[0];
+	enum cua_status status = CUA_OK;
+
+	if (!g)
+		return CUA_ERROR_NO_MEMORY;
+	g->size = size;
+	g->first = first;
+	g->local = local;
+	g->has_transport = transport != NULL;
+	if (transport)
+		g->transport = *transport;
+	g->contexts = calloc(local, sizeof(*g->contexts));
+	g->events = calloc(local, sizeof(*g->events));
+	g->parts = calloc(local, sizeof(*g->parts));
+	g->mine = calloc(local, sizeof(*g->mine));
+	g->records = calloc(size, sizeof(*g->records));
+	g->bytes = calloc(size, sizeof(*g->bytes));
+	g->send = calloc(size, sizeof(*g->send));
+	g->receive = calloc(size, sizeof(*g->receive));
+	g->send_bytes = calloc(size, sizeof(*g->send_bytes));
+	g->receive_bytes = calloc(size, sizeof(*g->receive_bytes));
+	if (!g->contexts || !g->events || !g->parts || !g->mine || !g->records || !g->bytes ||
+	    !g->send || !g->receive || !g->send_bytes || !g->receive_bytes)
+		status = CUA_ERROR_NO_MEMORY;
+	if (!status)
+		memcpy(g->contexts, contexts, local * sizeof(*contexts));
+	if (!status && transport && ctx->runtime->kind != CUA_BACKEND_CPU)
+		CUA__GROUP_IN(ctx, status,
+			      ctx->runtime->allocate_mapped(
+				      ctx, cua__group_most_bytes() + cua__group_most_total(size),
+				      (void **)&g->staging));
+	if (!status)
+		status = allocate_slots(g);
+	if (!status)
+		status = CUA__OPS(ctx, group)->open(g);
+	if (!status) {
+		*group = g;
+		return CUA_OK;
+	}
+	if (g->contexts && g->events)
+		CUA__OPS(ctx, group)->close(g);
+	destroy(g);
+	return status;
+}
+
+static enum cua_status create_devices(uint32_t n, struct cua_context *const *contexts,
+				      struct cua_group **group)
+{
+	if (!contexts || !group)
+		return CUA_ERROR_NULL;
+	if (!n || n > CUA_GROUP_RANKS_MAX)
+		return CUA_ERROR_VALUE;
+	for (uint32_t i = 0; i < n; i++)
+		if (!contexts[i])
+			return CUA_ERROR_NULL;
+	for (uint32_t i = 0; i < n; i++) {
+		if (contexts[i]->runtime->kind != contexts[0]->runtime->kind)
+			return CUA_ERROR_CONTEXT;
+		for (uint32_t j = 0; j < i; j++)
+			if (contexts[i] == contexts[j])
+				return CUA_ERROR_VALUE;
+	}
+	return create(n, 0, n, contexts, NULL, group);
+}
+
+enum cua_status cua_group_create_devices(uint32_t n, struct cua_context *const *contexts,
+					 struct cua_group **group)
+{
+	const int cancel = cua__cancel_disable();
+	const enum cua_status status = create_devices(n, contexts, group);
+
+	cua__cancel_restore(cancel);
+	return status;
+}
+
+enum cua_status cua_group_create(struct cua_context *ctx, const struct cua_transport *transport,
+				 struct cua_group **group)
+{
+	struct cua_transport own;
+	enum cua_status status;
+	int cancel;
+
+	if (!ctx || !transport || !group)
+		return CUA_ERROR_NULL;
+	if (cua__options(transport, &own, sizeof(own)))
+		return CUA_ERROR_VALUE;
+	if (!own.exchange || !own.agree)
+		return CUA_ERROR_NULL;
+	if (!own.size || own.size > CUA_GROUP_RANKS_MAX || own.rank >= own.size)
+		return CUA_ERROR_VALUE;
+	cancel = cua__cancel_disable();
+	status = create(own.size, own.rank, 1, &ctx, &own, group);
+	cua__cancel_restore(cancel);
+	return status;
+}
+
+void cua_group_destroy(struct cua_group *group)
+{
+	int cancel;
+
+	if (!group)
+		return;
+	cancel = cua__cancel_disable();
+	CUA__OPS(group->contexts[0], group)->close(group);
+	destroy(group);
+	cua__cancel_restore(cancel);
+}
+
+uint32_t cua_group_size(const struct cua_group *group)
+{
+	return group ? group->size : 0;
+}
+
+uint32_t cua_group_local(const struct cua_group *group)
+{
+	return group ? group->local : 0;
+}
+
+uint32_t cua_group_rank(const struct cua_group *group)
+{
+	return group ? group->first : 0;
+}

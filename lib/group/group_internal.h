@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The steps of a collective call. A call shows a record of each rank to all ranks, and ends there
+ * if a rank has an error. It then works in each context, agrees again, and exchanges values. Each
+ * function returns the same status on all ranks, unless the transport fails.
+ */
+#ifndef CUATOMIC_GROUP_GROUP_INTERNAL_H
+#define CUATOMIC_GROUP_GROUP_INTERNAL_H
+
+#include "backend/group_backend.h"
+
+/* The lesser status: errors are negative, so an error is less than OK. */
+static inline enum cua_status cua__worse(enum cua_status a, enum cua_status b)
+{
+	return a < b ? a : b;
+}
+
+/* Runs a function of the backend while the context's device is current. */
+#define CUA__GROUP_IN(ctx, status, expression)                                                     \
+	do {                                                                                       \
+		const int previous_ = (ctx)->runtime->enter(ctx);                                  \
+                                                                                                   \
+		(status) = (expression);                                                           \
+		(ctx)->runtime->leave(ctx, previous_);                                             \
+	} while (0)
+
+/*
+ * Begins a collective call: shows the records of the local ranks, mine, to all ranks, in
+ * g->records. Returns the least status of the records, or VALUE if calls or arguments differ.
+ */
+enum cua_status cua__group_meet(struct cua_group *g, const struct cua__group_record *mine);
+
+/* The least status of all processes. */
+enum cua_status cua__group_agree(struct cua_group *g, enum cua_status mine);
+
+/* Sets the addresses of the values of the local ranks, after `begin` of the backend. */
+void cua__group_place(struct cua_group *g, const size_t *bytes);
+
+/*
+ * Copies parts[i].mine of each rank i, bytes[i] bytes, to parts[j].all of each rank j, in the order
+ * of the ranks. Memory of the contexts, in stream order.
+ */
+enum cua_status cua__group_gather(struct cua_group *g, const size_t *bytes);
+
+/* The most bytes that a rank passes to cua__group_gather, and the bytes of all ranks. */
+size_t cua__group_most_bytes(void);
+size_t cua__group_most_total(uint32_t size);
+
+#endif /* CUATOMIC_GROUP_GROUP_INTERNAL_H */

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Reductions of an array that is divided among the ranks of a group. Each rank reduces its part to
+ * values of the tree (kernels/tree.h) or to an exact sum. All ranks receive the values of all ranks
+ * and make the same result of these.
+ *
+ * Mode FIXED: the parts end at chunks of the whole array's tree. So the values of the chunks of all
+ * ranks, in order, are those of the whole array, and the root of the tree is the same.
+ */
+#include "config.h"
+
+#include "group/group_internal.h"
+#include "kernels/tree.h"
+
+/* The elements of a chunk of an array with n elements of `size` bytes. */
+static uint64_t chunk_elements(uint64_t n, size_t size)
+{
+	return cua__tree_shape(n, size).rows * CUA__TREE_WARPS * (32 * 16 / size);
+}
+
+enum cua_status cua_fixed_cut(enum cua_type type, uint64_t n, uint32_t parts, uint32_t part,
+			      uint64_t *first)
+{
+	const size_t size = cua_type_size(type);
+	uint64_t chunks, chunk;
+
+	if (!first)
+		return CUA_ERROR_NULL;
+	if (!size)
+		return CUA_ERROR_TYPE;
+	if (!parts || part > parts)
+		return CUA_ERROR_VALUE;
+	if (n > CUA__MAX_BYTES / size)
+		return CUA_ERROR_SIZE;
+	chunks = cua__tree_shape(n, size).chunks;
+	chunk = chunks * part / parts;
+	*first = part == parts ? n : chunk * chunk_elements(n, size);
+	return CUA_OK;
+}
+
+/* ---- arguments ---- */
+
+static enum cua_status describe(const struct cua_reduce_options *options, enum cua_reduce_op op,
+				enum cua_type type, size_t n, struct cua__reduce *r)
+{
+	enum cua_status status = cua__reduce_describe(options, op, type, n, r);
+
+	if (!status && (r->count || r->finish_mode != CUA_FINISH_LAST_BLOCK))
+		status = CUA_ERROR_VALUE;
+	return status;
+}
+
+/* Scratch memory of a context to reduce a part of n elements. */
+static size_t partials_bytes(struct cua_context *ctx, const struct cua__reduce *r)
+{
+	struct cua__reduce planned = *r;
+
+	if (r->mode != CUA_REDUCE_FAST)
+		return 0;
+	planned.step = CUA__TREE_VALUE;
+	CUA__OPS(ctx, reduce)->plan(ctx, &planned);
+	return cua__reduce_partials(&planned);
+}
+
+enum cua_status cua_group_reduce_workspace(struct cua_group *group,
+					   const struct cua_reduce_options *options,
+					   enum cua_reduce_op op, enum cua_type type, size_t n,
+					   size_t *bytes)
+{
+	struct cua__reduce r;
+	enum cua_status status;
+	size_t most = 0;
+
+	if (!group || !bytes)
+		return CUA_ERROR_NULL;
+	status = describe(options, op, type, n, &r);
+	if (status)
+		return status;
+	for (uint32_t i = 0; i < group->local; i++) {
+		const size_t partials = partials_bytes(group->contexts[i], &r);
+
+		most = partials > most ? partials : most;
+	}
+	*bytes = cua__scratch_size(cua_type_size(r.result_type)) + cua__scratch_size(most);
+	return CUA_OK;
+}
+
+/* Checks the arguments of a local rank, and takes the memory that it needs. */
+static enum cua_status prepare(struct cua__group_part *part, struct cua_context *ctx, const void *x,
+			       const void *y, void *result)
+{
+	struct cua__reduce *r = &part->reduce;
+	enum cua_status status = cua__reduce_arguments(ctx, r, x, y, result);
+	const size_t out = cua_type_size(r->result_type), partials = partials_bytes(ctx, r);
+
+	if (!status)
+		status = cua__call_result(&part->call, result, out, out, &r->result);
+	if (!status && partials)
+		status = cua__call_scratch(&part->call, partials, &r->partials);
+	return status;
+}
+
+/* ---- work ---- */
+
+/*
+ * Sets *whole to the number of elements of all ranks, and *first to the number of elements before the
+ * local ranks. In mode FIXED checks the cuts. The same on all ranks.
+ */
+static enum cua_status add_up(const struct cua_group *g, const struct cua__reduce *r,
+			      uint64_t *whole, uint64_t *first)
+{
+	const size_t size = cua_type_size(r->type);
+	uint64_t n = 0, chunk;
+
+	*first = 0;
+	for (uint32_t i = 0; i < g->size; i++) {
+		if (i == g->first)
+			*first = n;
+		n += g->records[i].n;
+		if (n > CUA__MAX_BYTES / size)
+			return CUA_ERROR_SIZE;
+	}
+	*whole = n;
+	if (r->mode != CUA_REDUCE_FIXED)
+		return CUA_OK;
+	chunk = chunk_elements(n, size);
+	n = 0;
+	for (uint32_t i = 0; i < g->size; i++) {
+		if (g->records[i].n && n % chunk)
+			return CUA_ERROR_VALUE;
+		n += g->records[i].n;
+	}
+	return CUA_OK;
+}
+
+/* Bytes that each rank sends. */
+static void count_bytes(const struct cua_group *g, const struct cua__reduce *r, uint64_t whole,
+			size_t *bytes)
+{
+	const uint64_t chunk = chunk_elements(whole, cua_type_size(r->type));
+
+	for (uint32_t i = 0; i < g->size; i++) {
+		const uint64_t n = g->records[i].n;
+		uint64_t chunks = n ? (n - 1) / chunk + 1 : 0;
+
+		/* an empty array has the value of no elements */
+		if (!whole && i == 0)
+			chunks = 1;
+		if (r->mode == CUA_REDUCE_EXACT)
+			bytes[i] = sizeof(struct cua_exact);
+		else
+			bytes[i] = cua__tree_value_bytes(r->kind) *
+				   (r->mode == CUA_REDUCE_FIXED ? (size_t)chunks : 1);
+	}
+}
+
+/* Reduces the part of a rank, from element `first` of the whole on, to its values. */
+static enum cua_status run_part(struct cua_context *ctx, struct cua__group_part *part,
+				uint32_t rank, uint64_t first, uint64_t whole)
+{
+	struct cua__reduce r = part->reduce;
+
+	if (r.mode == CUA_REDUCE_EXACT) {
+		part->exact = (struct cua__exact){
+			.op = cua__reduce_has_second(r.op) ? CUA_REDUCE_DOT : CUA_REDUCE_SUM,
+			.type = r.type,
+			.result_type = r.result_type,
+			.n = r.n,
+			.x = r.x,
+			.y = cua__reduce_has_second(r.op) ? r.y : NULL,
+			.partial = (struct cua_exact *)(void *)part->mine,
+			.fresh = 1,
+		};
+		return cua__exact_reduce(ctx, &part->exact);
+	}
+	r.first = first;
+	if (r.mode == CUA_REDUCE_FIXED) {
+		r.step = CUA__TREE_CHUNKS;
+		r.whole = whole;
+		r.partials = part->mine;
+		if (!r.n && (whole || rank))
+			return CUA_OK;
+	} else {
+		r.step = CUA__TREE_VALUE;
+		r.result = part->mine;
+	}
+	CUA__OPS(ctx, reduce)->plan(ctx, &r);
+	return CUA__OPS(ctx, reduce)->run(ctx, &r);
+}
+
+/* Makes the result of the values of all ranks. */
+static enum cua_status run_root(struct cua_context *ctx, struct cua__group_part *part,
+				uint32_t ranks, uint64_t whole, size_t bytes)
+{
+	struct cua__reduce r = part->reduce;
+
+	if (r.mode == CUA_REDUCE_EXACT) {
+		part->exact.partial = (struct cua_exact *)(void *)part->all;
+		part->exact.partials = ranks;
+		part->exact.result = r.result;
+		return CUA__OPS(ctx, exact)->finish(ctx, &part->exact);
+	}
+	r.step = CUA__TREE_ROOT;
+	r.n = whole;
+	r.partials = part->all;
+	r.values = bytes / cua__tree_value_bytes(r.kind);
+	r.blocks = 0;
+	CUA__OPS(ctx, reduce)->plan(ctx, &r);
+	return CUA__OPS(ctx, reduce)->run(ctx, &r);
+}
+
+/* The work of a call whose arguments all ranks have accepted. */
+static enum cua_status run(struct cua_group *g)
+{
+	const struct cua__group_ops *ops = CUA__OPS(g->contexts[0], group);
+	uint64_t whole, first;
+	enum cua_status status = add_up(g, &g->parts[0].reduce, &whole, &first);
+	size_t total = 0;
+
+	if (!status)
+		status = ops->begin(g);
+	if (status)
+		return status;
+	count_bytes(g, &g->parts[0].reduce, whole, g->bytes);
+	cua__group_place(g, g->bytes);
+	for (uint32_t i = 0; i < g->local && !status; i++) {
+		CUA__GROUP_IN(g->contexts[i], status,
+			      run_part(g->contexts[i], &g->parts[i], g->first + i, first, whole));
+		first += g->parts[i].reduce.n;
+	}
+	status = cua__group_agree(g, status);
+	for (uint32_t i = 0; i < g->size; i++)
+		total += g->bytes[i];
+	if (!status)
+		status = cua__group_gather(g, g->bytes);
+	for (uint32_t i = 0; i < g->local && !status; i++)
+		CUA__GROUP_IN(g->contexts[i], status,
+			      run_root(g->contexts[i], &g->parts[i], g->size, whole, total));
+	return cua__worse(status, ops->end(g));
+}
+
+static void write_record(struct cua__group_record *record, const struct cua__reduce *r,
+			 enum cua_status status)
+{
+	*record = (struct cua__group_record){
+		.status = status,
+		.call = CUA__GROUP_REDUCE,
+		.arguments = {(int32_t)r->op, (int32_t)r->type, (int32_t)r->mode,
+			      (int32_t)r->result_type},
+		.n = r->n,
+	};
+}
+
+static enum cua_status group_reduce(struct cua_group *g, const struct cua_reduce_options *options,
+				    enum cua_reduce_op op, enum cua_type type, const size_t *n,
+				    const void *const *x, const void *const *y,
+				    void *const *results)
+{
+	const int arrays = n && x && results;
+	enum cua_status status = CUA_OK;
+
+	for (uint32_t i = 0; i < g->local; i++) {
+		struct cua__group_part *part = &g->parts[i];
+		enum cua_status own = describe(options, op, type, arrays ? n[i] : 0, &part->reduce);
+
+		cua__call_begin(&part->call, g->contexts[i]);
+		if (!own && g->has_transport)
+			own = g->contexts[i]->runtime->may_wait(g->contexts[i]);
+		if (!own && !arrays)
+			own = CUA_ERROR_NULL;
+		if (!own && cua__reduce_has_second(op) && !y)
+			own = CUA_ERROR_NULL;
+		if (!own)
+			own = prepare(part, g->contexts[i], x[i], y ? y[i] : NULL, results[i]);
+		write_record(&g->mine[i], &part->reduce, own);
+	}
+	status = cua__group_meet(g, g->mine);
+	if (!status)
+		status = run(g);
+	for (uint32_t i = g->local; i--;)
+		status = cua__worse(status, cua__call_end(&g->parts[i].call, status));
+	return g->broken ? g->broken : cua__group_agree(g, status);
+}
+
+enum cua_status cua_group_reduce(struct cua_group *group, const struct cua_reduce_options *options,
+				 enum cua_reduce_op op, enum cua_type type, const size_t *n,
+				 const void *const *x, const void *const *y, void *const *results)
+{
+	enum cua_status status;
+	int cancel;
+
+	if (!group)
+		return CUA_ERROR_NULL;
+	if (group->broken)
+		return group->broken;
+	cancel = cua__cancel_disable();
+	status = group_reduce(group, options, op, type, n, x, y, results);
+	cua__cancel_restore(cancel);
+	return status;
+}
