@@ -117,7 +117,7 @@ static void check_results(double wanted, const char *way)
 static void sums(size_t length, enum cua_reduce_mode mode, const char *name)
 {
 	struct cua_reduce_options o = CUA_REDUCE_OPTIONS_INIT;
-	char title[64], text[24];
+	char title[sizeof(table.name)], text[24];
 	double wanted;
 
 	o.mode = mode;
@@ -132,7 +132,7 @@ static void sums(size_t length, enum cua_reduce_mode mode, const char *name)
 		need(lengths[r] <= room, name);
 	}
 	wanted = reference();
-	snprintf(title, sizeof(title), "%s, %s f32 a rank", name, size_text(text, length));
+	snprintf(title, sizeof(title), "%.9s, %.9s a rank", name, size_text(text, length));
 	table_begin(&table, title);
 	row(TABLE_PEER, "cua_reduce, one context", 1, length, [&] {
 		return cua_reduce(contexts[0], &o, CUA_REDUCE_SUM, CUA_F32, length, arrays[0], NULL,
@@ -167,7 +167,7 @@ int main(int argc, char **argv)
 		sums(n, modes[i].mode, modes[i].name);
 		set_timing(CALL_WAIT, 1);
 		sums((size_t)1 << 18, modes[i].mode, modes[i].name);
-		sums((size_t)1 << 10, modes[i].mode, modes[i].name);
+		sums((size_t)1 << 13, modes[i].mode, modes[i].name);
 	}
 	cua_group_destroy(group);
 	for (uint32_t r = 0; r < ranks; r++)

@@ -73,21 +73,42 @@ static void cuda_close(struct cua_group *g)
 
 /* ---- order between streams ---- */
 
-/* Events and waits need no current device: a stream and an event have a device. */
+/*
+ * Makes the context's device current if its stream is a default stream, because that is a stream of
+ * the current device. Other streams have a device. Returns the argument of leave_default.
+ */
+static int enter_default(struct cua_context *ctx)
+{
+	return (uintptr_t)ctx->stream <= (uintptr_t)cudaStreamPerThread ? ctx->runtime->enter(ctx)
+									: ctx->device;
+}
+
+static void leave_default(struct cua_context *ctx, int previous)
+{
+	ctx->runtime->leave(ctx, previous);
+}
+
 static enum cua_status record(struct cua_group *g, uint32_t i)
 {
 	struct cua_context *ctx = g->contexts[i];
+	const int previous = enter_default(ctx);
+	enum cua_status status =
+		cua__cuda_status(ctx, cudaEventRecord((cudaEvent_t)g->events[i], stream_of(ctx)));
 
-	return cua__cuda_status(ctx, cudaEventRecord((cudaEvent_t)g->events[i], stream_of(ctx)));
+	leave_default(ctx, previous);
+	return status;
 }
 
 /* The stream of rank i waits for the last event of rank j. */
 static enum cua_status wait_for(struct cua_group *g, uint32_t i, uint32_t j)
 {
 	struct cua_context *ctx = g->contexts[i];
+	const int previous = enter_default(ctx);
+	enum cua_status status = cua__cuda_status(
+		ctx, cudaStreamWaitEvent(stream_of(ctx), (cudaEvent_t)g->events[j], 0));
 
-	return cua__cuda_status(ctx,
-				cudaStreamWaitEvent(stream_of(ctx), (cudaEvent_t)g->events[j], 0));
+	leave_default(ctx, previous);
+	return status;
 }
 
 /* The stream of rank 0 waits for the streams of all ranks. */
@@ -134,36 +155,46 @@ static enum cua_status barrier(struct cua_group *g)
 	return status;
 }
 
+/* Sets *id to the capture of the context's stream, or to 0 if there is none. */
+static enum cua_status capture_of(struct cua_context *ctx, unsigned long long *id)
+{
+	enum cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+	const int previous = enter_default(ctx);
+	enum cua_status status = ctx->runtime->may_wait(ctx);
+
+	*id = 0;
+	if (status == CUA_ERROR_CAPTURE)
+		status = cua__cuda_status(ctx,
+					  cudaStreamGetCaptureInfo(stream_of(ctx), &capture, id));
+	leave_default(ctx, previous);
+	return status;
+}
+
 static enum cua_status cuda_begin(struct cua_group *g)
 {
-	const struct cua__runtime *runtime = g->contexts[0]->runtime;
-	int first = 0, later = 0, legacy = 0;
+	unsigned long long first = 0, id;
+	enum cua_status status = CUA_OK;
+	int default_stream = 0;
 
 	g->forked = 0;
-	g->slot = g->has_transport ? 0 : g->turn;
-	if (g->has_transport)
-		return CUA_OK;
-	for (uint32_t i = 0; i < g->local; i++) {
-		const enum cua_status status = runtime->may_wait(g->contexts[i]);
-
-		if (status && status != CUA_ERROR_CAPTURE)
-			return status;
-		if (i == 0)
-			first = status != CUA_OK;
-		else
-			later += status != CUA_OK;
-		legacy |= !g->contexts[i]->stream;
+	for (uint32_t i = 0; i < g->local && !g->has_transport && !status; i++) {
+		status = capture_of(g->contexts[i], i ? &id : &first);
+		if (i && !status && id && id != first)
+			status = CUA_ERROR_CAPTURE;
+		default_stream |= (uintptr_t)g->contexts[i]->stream <= (uintptr_t)cudaStreamLegacy;
 	}
-	if ((first && legacy) || (!first && later))
+	if (status || !first)
+		return status;
+	if (default_stream)
 		return CUA_ERROR_CAPTURE;
-	if (!first)
-		return CUA_OK;
 	/* a graph keeps the addresses of all workspaces */
 	for (uint32_t i = 0; i < g->local; i++)
 		g->contexts[i]->workspace.captured = 1;
-	g->slot = CUA__GROUP_GRAPH_SLOT;
-	g->forked = 1;
-	return spread(g);
+	status = spread(g);
+	if (status)
+		collect(g);
+	g->forked = !status;
+	return status;
 }
 
 static enum cua_status cuda_end(struct cua_group *g)
@@ -213,6 +244,7 @@ static enum cua_status gather_by_kernel(struct cua_group *g, uint32_t to, uint32
 static enum cua_status gather_by_copies(struct cua_group *g, uint32_t to, const size_t *bytes)
 {
 	struct cua_context *ctx = g->contexts[to];
+	const int previous = enter_default(ctx);
 	enum cua_status status = CUA_OK;
 	char *at = g->parts[to].all;
 
@@ -223,6 +255,7 @@ static enum cua_status gather_by_copies(struct cua_group *g, uint32_t to, const 
 								       stream_of(ctx)));
 		at += bytes[i];
 	}
+	leave_default(ctx, previous);
 	return status;
 }
 
@@ -230,8 +263,8 @@ static enum cua_status cuda_gather(struct cua_group *g, const size_t *bytes)
 {
 	enum cua_status status = barrier(g);
 
-	if (!status && !g->forked)
-		g->turn ^= 1;
+	if (!status)
+		g->slot ^= 1;
 	for (uint32_t to = 0; to < g->local && g->local > 1 && !status; to++) {
 		char *at = g->parts[to].all;
 

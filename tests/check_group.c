@@ -20,7 +20,7 @@
 	} while (0)
 #endif
 
-#define MOST_RANKS 8
+#define MOST_RANKS 20
 static const uint32_t sizes[] = {1, 2, 3, 4, 5, 8};
 
 /* ---- ranks ---- */
@@ -67,7 +67,8 @@ static void rank_context_destroy(struct cua_context *ctx)
 
 	cua_context_destroy(ctx);
 #if TEST_CUDA
-	ck_assert_cuda(cudaStreamDestroy(stream));
+	if (stream)
+		ck_assert_cuda(cudaStreamDestroy(stream));
 #endif
 }
 
@@ -270,7 +271,8 @@ static void results(int i)
 			     (!exactly || model_is_integer(type) || model_is_complex(type))) ||
 			    (test_traced() && (op + mode) % 4))
 				continue;
-			for (int round = 0; round < (test_traced() ? 1 : 4); round++) {
+			for (int round = 0; round < (test_traced() ? 1 : test_scale(2, 3, 8));
+			     round++) {
 				const enum pattern pattern =
 					fast ? model_is_integer(type) ? TAME : NEAR_ONE
 					     : (enum pattern)(test_random(&seed) % PATTERNS);
@@ -278,9 +280,10 @@ static void results(int i)
 					(enum cua_reduce_op)op,
 					type,
 					some_result((enum cua_reduce_op)op, type, &seed),
-					round == 0   ? 0
-					: round == 1 ? test_random(&seed) % 40
-						     : test_random(&seed) % (most + 1),
+					test_random(&seed) % 8 == 0 ? 0
+					: test_random(&seed) % 4 == 0
+						? test_random(&seed) % 40
+						: test_random(&seed) % (most + 1),
 					x,
 					y};
 
@@ -305,7 +308,8 @@ static void results(int i)
 static void long_arrays(int i)
 {
 	uint64_t seed = test_seed("long");
-	const size_t n = test_quick() || SANITIZED ? 3000000 : 20000000;
+	const size_t n = 17000000;
+	const uint32_t size = i ? 5 : 2;
 	struct cua_context *cpu = test_context(CUA_BACKEND_CPU);
 	struct cua_reduce_options o = CUA_REDUCE_OPTIONS_INIT;
 	static const enum cua_reduce_op ops[] = {CUA_REDUCE_SUM, CUA_REDUCE_VARIANCE,
@@ -314,7 +318,7 @@ static void long_arrays(int i)
 	struct ranks g;
 
 	fill(CUA_F32, TAME, n, x, &seed);
-	ranks_open(&g, sizes[i]);
+	ranks_open(&g, size);
 	o.mode = CUA_REDUCE_FIXED;
 	for (size_t k = 0; k < COUNT(ops); k++) {
 		struct model_call c = {
@@ -324,6 +328,88 @@ static void long_arrays(int i)
 	}
 	ranks_close(&g);
 	cua_context_destroy(cpu);
+	free(x);
+}
+
+/* More ranks than a kernel of the gather has sources, and contexts on their default streams. */
+static void many_ranks(int i)
+{
+	uint64_t seed = test_seed("many_ranks");
+	struct cua_context *cpu = test_context(CUA_BACKEND_CPU);
+	struct cua_reduce_options o = CUA_REDUCE_OPTIONS_INIT;
+	double *x = test_malloc(200000 * sizeof(*x));
+	struct ranks g;
+
+	memset(&g, 0, sizeof(g));
+	g.size = i ? 3 : MOST_RANKS;
+	for (uint32_t r = 0; r < g.size; r++) {
+		int devices = 1;
+
+		ck_assert_cua(cua_device_count(TEST_BACKEND, &devices));
+		ck_assert_cua(cua_context_create(TEST_BACKEND, (int)r % devices, &g.contexts[r]));
+	}
+	ck_assert_cua(cua_group_create_devices(g.size, g.contexts, &g.group));
+	for (int mode = CUA_REDUCE_FIXED; mode <= CUA_REDUCE_EXACT; mode++) {
+		struct model_call c = {CUA_REDUCE_SUM,
+				       CUA_F64,
+				       (enum cua_type)0,
+				       test_random(&seed) % 200001,
+				       x,
+				       x};
+
+		fill(CUA_F64, TAME, (size_t)c.n, x, &seed);
+		o.mode = (enum cua_reduce_mode)mode;
+		expect_same(&g, cpu, &o, &c, &seed);
+	}
+	cua_group_destroy(g.group);
+	for (uint32_t r = 0; r < g.size; r++)
+		cua_context_destroy(g.contexts[r]);
+	cua_context_destroy(cpu);
+	free(x);
+}
+
+/* Calls in a row on changing values, with results that are read at the end. */
+static void calls_in_a_row(int i)
+{
+	enum { CALLS = 64, N = 3000 };
+	uint64_t seed = test_seed("calls_in_a_row");
+	struct cua_reduce_options o = CUA_REDUCE_OPTIONS_INIT;
+	const uint32_t size = sizes[i];
+	uint64_t *x = test_malloc(N * 8), expected[CALLS] = {0}, got[CALLS];
+	uint64_t *results_of[MOST_RANKS], *from[MOST_RANKS];
+	struct ranks g;
+
+	for (size_t k = 0; k < N; k++)
+		x[k] = test_random(&seed);
+	ranks_open(&g, size);
+	for (uint32_t r = 0; r < size; r++) {
+		from[r] = test_upload(g.contexts[r], x, N * 8);
+		results_of[r] = test_alloc(g.contexts[r], sizeof(got));
+	}
+	for (int k = 0; k < CALLS; k++) {
+		const void *parts[MOST_RANKS];
+		void *to[MOST_RANKS];
+
+		for (uint32_t r = 0; r < size; r++) {
+			const size_t first = test_random(&seed) % N;
+
+			g.n[r] = test_random(&seed) % (N - first + 1);
+			parts[r] = from[r] + first;
+			to[r] = results_of[r] + k;
+			for (size_t e = 0; e < g.n[r]; e++)
+				expected[k] += x[first + e];
+		}
+		o.mode = CUA_REDUCE_FAST;
+		ck_assert_cua(cua_group_reduce(g.group, &o, CUA_REDUCE_SUM, CUA_U64, g.n, parts,
+					       NULL, to));
+	}
+	for (uint32_t r = 0; r < size; r++) {
+		test_download(g.contexts[r], got, results_of[r], sizeof(got));
+		ck_assert_mem_eq(got, expected, sizeof(got));
+		test_free(g.contexts[r], from[r]);
+		test_free(g.contexts[r], results_of[r]);
+	}
+	ranks_close(&g);
 	free(x);
 }
 
@@ -568,6 +654,8 @@ struct crowd {
 	struct model_call call;
 	enum cua_reduce_mode mode;
 	enum cua_reduce_op op[MOST_RANKS];
+	enum cua_type type[MOST_RANKS], result[MOST_RANKS];
+	enum cua_reduce_mode mode_of[MOST_RANKS];
 };
 
 static void crowd_open(struct crowd *c, uint32_t size)
@@ -580,7 +668,8 @@ static void crowd_open(struct crowd *c, uint32_t size)
 		const struct cua_transport t = thread_transport(c->hub, r);
 
 		c->of[r].size = 1;
-		c->of[r].contexts[0] = rank_context(r);
+		/* on a GPU, every third rank is on the CPU */
+		c->of[r].contexts[0] = r % 3 == 2 ? test_context(CUA_BACKEND_CPU) : rank_context(r);
 		ck_assert_cua(cua_group_create(c->of[r].contexts[0], &t, &c->of[r].group));
 	}
 }
@@ -599,10 +688,21 @@ static void reduce_alone(void *arg, uint32_t rank)
 	struct cua_reduce_options o = CUA_REDUCE_OPTIONS_INIT;
 	const void *x = (int)rank == c->bad ? NULL : g->x[0], *y = g->y[0];
 
-	o.mode = c->mode;
-	o.result_type = c->call.result;
-	c->status[rank] = cua_group_reduce(g->group, &o, c->op[rank], c->call.type, g->n, &x,
+	o.mode = c->mode_of[rank];
+	o.result_type = c->result[rank];
+	c->status[rank] = cua_group_reduce(g->group, &o, c->op[rank], c->type[rank], g->n, &x,
 					   has_second(c->op[rank]) ? &y : NULL, g->result_at);
+}
+
+/* All ranks make the same call. */
+static void crowd_same(struct crowd *c)
+{
+	for (uint32_t r = 0; r < c->size; r++) {
+		c->op[r] = c->call.op;
+		c->type[r] = c->call.type;
+		c->result[r] = c->call.result;
+		c->mode_of[r] = c->mode;
+	}
 }
 
 /* Divides the call's arrays among the ranks, each with a thread, and makes the call. */
@@ -616,12 +716,12 @@ static void crowd_reduce(struct crowd *c, uint64_t *seed)
 	for (uint32_t r = 0; r < c->size; r++) {
 		struct ranks *g = &c->of[r];
 
-		c->op[r] = c->call.op;
 		g->n[0] = all.n[r];
 		ranks_fill(g, c->call.type, (const char *)c->call.x + at,
 			   (const char *)c->call.y + at, seed);
 		at += g->n[0] * size;
 	}
+	crowd_same(c);
 	thread_ranks(c->size, reduce_alone, c);
 	for (uint32_t r = 0; r < c->size; r++)
 		ranks_results(&c->of[r]);
@@ -631,7 +731,7 @@ static void threads(int i)
 {
 	uint64_t seed = test_seed("threads");
 	struct cua_context *cpu = test_context(CUA_BACKEND_CPU);
-	const int rounds = test_traced() ? 4 : test_quick() || SANITIZED ? 40 : 200;
+	const int rounds = test_traced() ? 4 : SANITIZED ? 20 : test_scale(20, 50, 400);
 	enum { MOST = 40000 };
 	char *x = test_malloc(MOST * 16), *y = test_malloc(MOST * 16);
 	struct crowd *c = test_malloc(sizeof(*c));
@@ -652,6 +752,11 @@ static void threads(int i)
 			       : !model_has(c->call.op, type));
 		c->call.type = type;
 		c->call.result = some_result(c->call.op, type, &seed);
+		/* no order changes these */
+		if ((c->call.op == CUA_REDUCE_ARGMIN || c->call.op == CUA_REDUCE_MAX ||
+		     c->call.op == CUA_REDUCE_COUNT) &&
+		    test_random(&seed) % 2)
+			c->mode = CUA_REDUCE_FAST;
 		c->call.n = test_random(&seed) % MOST;
 		c->call.x = x;
 		c->call.y = y;
@@ -689,20 +794,45 @@ static void errors_of_threads(int i)
 	c->mode = CUA_REDUCE_FAST;
 	for (uint32_t bad = 0; bad < 4; bad++) {
 		for (uint32_t r = 0; r < 4; r++) {
-			c->op[r] = CUA_REDUCE_SUM;
 			c->of[r].n[0] = 16;
 			ranks_fill(&c->of[r], CUA_F64, x, x, &seed);
 		}
+		crowd_same(c);
 		c->bad = (int)bad;
 		thread_ranks(4, reduce_alone, c);
 		for (uint32_t r = 0; r < 4; r++)
 			ck_assert_status(c->status[r], CUA_ERROR_NULL);
-		/* ranks that call different operations */
 		c->bad = -1;
-		c->op[bad] = CUA_REDUCE_MAX;
-		thread_ranks(4, reduce_alone, c);
+		/* ranks that call another operation, type, mode, or type of result, or too much */
+		for (int what = 0; what < 5; what++) {
+			crowd_same(c);
+			if (what == 0)
+				c->op[bad] = CUA_REDUCE_MAX;
+			if (what == 1)
+				c->type[bad] = CUA_U64;
+			if (what == 2)
+				c->mode_of[bad] = CUA_REDUCE_EXACT;
+			if (what == 3) {
+				for (uint32_t r = 0; r < 4; r++)
+					c->type[r] = CUA_F32;
+				c->result[bad] = CUA_F64;
+			}
+			thread_ranks(4, reduce_alone, c);
+			for (uint32_t r = 0; r < 4 && what < 4; r++)
+				ck_assert_status(c->status[r], CUA_ERROR_VALUE);
+		}
 		for (uint32_t r = 0; r < 4; r++)
-			ck_assert_status(c->status[r], CUA_ERROR_VALUE);
+			ck_assert_cua(c->status[r]);
+		for (uint32_t r = 0; r < 4; r++)
+			memset(&c->of[r].results[0], 0xa5, sizeof(c->of[r].results[0]));
+		c->bad = (int)bad;
+		thread_ranks(4, reduce_alone, c);
+		c->bad = -1;
+		for (uint32_t r = 0; r < 4; r++)
+			if (c->of[r].result_at[0] != (void *)&c->of[r].results[0]) {
+				test_free(c->of[r].contexts[0], c->of[r].result_at[0]);
+				c->of[r].result_at[0] = &c->of[r].results[0];
+			}
 		for (uint32_t r = 0; r < 4; r++) {
 			ranks_results(&c->of[r]);
 			expect_refused(&c->of[r], CUA_OK, CUA_OK);
@@ -762,6 +892,7 @@ static void graphs(int i)
 	float *x = test_malloc(N * sizeof(*x));
 	union model_result expected;
 	size_t bytes, at = 0;
+	void *mixed[MOST_RANKS];
 	struct ranks g;
 	cudaStream_t stream;
 	cudaGraph_t graph;
@@ -786,6 +917,14 @@ static void graphs(int i)
 	ck_assert_cuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
 	ck_assert_cua(cua_group_reduce(g.group, &o, CUA_REDUCE_SUM, CUA_F32, g.n,
 				       (const void *const *)g.x, NULL, g.result_at));
+	/* refused for a result in ordinary memory of any rank, without harm to the capture */
+	memcpy(mixed, g.result_at, sizeof(mixed));
+	mixed[g.size - 1] = &g.results[0];
+	ck_assert_status(cua_group_reduce(g.group, &o, CUA_REDUCE_SUM, CUA_F32, g.n,
+					  (const void *const *)g.x, NULL, mixed),
+			 CUA_ERROR_CAPTURE);
+	ck_assert_cua(cua_group_reduce(g.group, &o, CUA_REDUCE_SUM, CUA_F32, g.n,
+				       (const void *const *)g.x, NULL, g.result_at));
 	ck_assert_cuda(cudaStreamEndCapture(stream, &graph));
 	ck_assert_cuda(cudaGraphInstantiateWithFlags(&exec, graph, 0));
 	for (int round = 0; round < 3; round++) {
@@ -807,6 +946,16 @@ static void graphs(int i)
 	}
 	ck_assert_cuda(cudaGraphExecDestroy(exec));
 	ck_assert_cuda(cudaGraphDestroy(graph));
+	/* a capture of another rank's stream only */
+	if (g.size > 1) {
+		stream = (cudaStream_t)cua_context_stream(g.contexts[1]);
+		ck_assert_cuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+		ck_assert_status(cua_group_reduce(g.group, &o, CUA_REDUCE_SUM, CUA_F32, g.n,
+						  (const void *const *)g.x, NULL, g.result_at),
+				 CUA_ERROR_CAPTURE);
+		ck_assert_cuda(cudaStreamEndCapture(stream, &graph));
+		ck_assert_cuda(cudaGraphDestroy(graph));
+	}
 	ranks_results(&g);
 	ranks_close(&g);
 	cua_context_destroy(cpu);
@@ -816,7 +965,9 @@ static void graphs(int i)
 
 static const struct fixed_test tests[] = {
 	{results, (int)(COUNT(types) * COUNT(sizes))},
-	{long_arrays, (int)COUNT(sizes)},
+	{long_arrays, 2},
+	{many_ranks, 2},
+	{calls_in_a_row, (int)COUNT(sizes)},
 	{every_division, 4},
 	{cuts, 1},
 	{arguments, 1},

@@ -54,6 +54,7 @@ static struct cua_multimap *multimaps[2];
 static struct cua_chained *table;
 static struct cua_append *buffers[2], *foreign_buffer;
 static struct cua_lock_debug *debug;
+static struct cua_group *ranks; /* of ctx1 and ctx2 */
 static struct cua_pitched pitched;
 static void *block; /* from cua_alloc */
 static void *made;  /* the object that a call created */
@@ -230,6 +231,39 @@ static struct cua_append *any_buffer(void)
 		return buffer();
 	must_fail = 1;
 	return foreign_buffer;
+}
+
+static struct cua_group *group(void)
+{
+	return or_null(ranks);
+}
+
+static const size_t *counts(void)
+{
+	static size_t n[2];
+
+	n[0] = count();
+	n[1] = count();
+	return pick(16) ? n : NULL;
+}
+
+static const void *const *ins(void)
+{
+	static const void *arrays[2][2];
+	const uint64_t set = pick(2);
+
+	arrays[set][0] = in();
+	arrays[set][1] = in();
+	return pick(16) ? arrays[set] : NULL;
+}
+
+static void *const *outs(void)
+{
+	static void *results[2];
+
+	results[0] = out();
+	results[1] = out();
+	return pick(16) ? results : NULL;
 }
 
 static struct cua_lock_debug *lock_debug(void)
@@ -419,6 +453,54 @@ static const struct cua_reduce_options *reduce_options(void)
 	return pick(2) ? &o : NULL;
 }
 
+/* Contexts of a group, and a number of them. */
+static struct cua_context *const *contexts(void)
+{
+	static struct cua_context *both[2];
+
+	both[0] = ctx1;
+	both[1] = pick(8) ? ctx2 : pick(2) ? ctx1 : NULL;
+	return pick(12) ? both : NULL;
+}
+
+static uint32_t n_contexts(void)
+{
+	static const uint32_t numbers[] = {1, 2, 2, 0, CUA_GROUP_RANKS_MAX + 1, UINT32_MAX};
+
+	return numbers[pick(6)];
+}
+
+static enum cua_status no_exchange(void *self, const void *const *send, const size_t *send_bytes,
+				   void *const *receive, const size_t *receive_bytes)
+{
+	(void)self;
+	(void)send;
+	(void)send_bytes;
+	(void)receive;
+	(void)receive_bytes;
+	return CUA_ERROR_SYSTEM;
+}
+
+static enum cua_status no_agreement(void *self, enum cua_status mine, enum cua_status *all)
+{
+	(void)self;
+	*all = mine;
+	return CUA_ERROR_SYSTEM;
+}
+
+static const struct cua_transport *transport(void)
+{
+	static struct cua_transport t;
+
+	memset(&t, 0, sizeof(t));
+	t.struct_size = struct_size(sizeof(t));
+	t.rank = (uint32_t)pick(3);
+	t.size = pick(4) ? 1 + (uint32_t)pick(9) : pick(2) ? 0 : UINT32_MAX;
+	t.exchange = pick(12) ? no_exchange : NULL;
+	t.agree = pick(12) ? no_agreement : NULL;
+	return or_null(&t);
+}
+
 static const struct cua_segment_options *segment_options(void)
 {
 	static struct cua_segment_options o;
@@ -490,7 +572,8 @@ enum kind {
 	MADE_MULTIMAP,
 	MADE_CHAINED,
 	MADE_BUFFER,
-	MADE_DEBUG
+	MADE_DEBUG,
+	MADE_GROUP
 };
 
 /* For functions that return no status. */
@@ -606,8 +689,24 @@ static enum cua_status made_array(enum cua_status status)
 			   out(), out()))                                                          \
 	X(cua_filter_workspace, LENIENT,                                                           \
 	  cua_filter_workspace(ctx(), filter_options(), type(), count(), or_null(outputs())))      \
+	X(cua_fixed_cut, PLAIN,                                                                    \
+	  cua_fixed_cut(type(), count(), (uint32_t)pick(9), (uint32_t)pick(9),                     \
+			or_null(outputs())))                                                       \
 	X(cua_free, PLAIN, cua_free(ctx(), no_allocation()))                                       \
 	X(cua_free_pitched, LENIENT, cua_free_pitched(ctx(), dead_array()))                        \
+	X(cua_group_create, MADE_GROUP, cua_group_create(ctx(), transport(), slot()))              \
+	X(cua_group_create_devices, MADE_GROUP,                                                    \
+	  cua_group_create_devices(n_contexts(), contexts(), slot()))                              \
+	X(cua_group_destroy, LENIENT, (cua_group_destroy(NULL), CUA_OK))                           \
+	X(cua_group_local, LENIENT, fine(cua_group_local(group()) <= 2))                           \
+	X(cua_group_rank, LENIENT, fine(cua_group_rank(group()) == 0))                             \
+	X(cua_group_reduce, PLAIN,                                                                 \
+	  cua_group_reduce(group(), reduce_options(), REDUCTION, type(), counts(), ins(),          \
+			   pick(2) ? NULL : ins(), outs()))                                        \
+	X(cua_group_reduce_workspace, PLAIN,                                                       \
+	  cua_group_reduce_workspace(group(), reduce_options(), REDUCTION, type(), count(),        \
+				     or_null(outputs())))                                          \
+	X(cua_group_size, LENIENT, fine(cua_group_size(group()) <= 2))                             \
 	X(cua_hang_report_text, PLAIN,                                                             \
 	  cua_hang_report_text(or_null(memory), text_size(), or_null(outputs())))                  \
 	X(cua_hashmap_assign_n, PLAIN, cua_hashmap_assign_n(map(), count(), in(), in(), out()))    \
@@ -781,6 +880,7 @@ static enum cua_status destroy(enum kind kind)
 	case MADE_CHAINED: return cua_chained_destroy(made);
 	case MADE_BUFFER: return cua_append_destroy(made);
 	case MADE_DEBUG: return cua_lock_debug_destroy(made);
+	case MADE_GROUP: cua_group_destroy(made); return CUA_OK;
 	default: return CUA_OK;
 	}
 }
@@ -875,6 +975,7 @@ static void prepare(void)
 	static const enum cua_type value_types[MAPS] = {CUA_U64, CUA_NONE, CUA_U128, CUA_U32,
 							CUA_U64};
 	struct cua_hashmap_options o = {.struct_size = sizeof(o), .seed = 1};
+	struct cua_context *contexts_of_group[2];
 	uint64_t *words;
 
 	memory = mmap(NULL, (INPUTS + OUTPUTS) * SLICE, PROT_READ | PROT_WRITE,
@@ -899,6 +1000,8 @@ static void prepare(void)
 	must(cua_context_create(CUA_BACKEND_CPU, 0, &ctx2));
 	must(cua_context_set_threads(ctx1, 2));
 	must(cua_context_set_threads(ctx2, 1));
+	contexts_of_group[0] = ctx1;
+	contexts_of_group[1] = ctx2;
 	for (unsigned i = 0; i < MAPS; i++) {
 		o.grow_percent = i == 3 ? 80 : 0;
 		o.portable = i == 4;
@@ -916,6 +1019,7 @@ static void prepare(void)
 	must(cua_append_create(ctx1, 4, 10, &buffers[1]));
 	must(cua_append_create(ctx2, 4, 10, &foreign_buffer));
 	must(cua_lock_debug_create(ctx1, NULL, &debug));
+	must(cua_group_create_devices(2, contexts_of_group, &ranks));
 	must(cua_alloc_3d(ctx1, 5, 4, 3, 4, &pitched));
 	must(cua_fill_pitched(ctx1, &pitched, 4, memory));
 	must(cua_alloc_zero(ctx1, 64, 4, &block));

@@ -814,6 +814,17 @@ planted 'a greatest key that no lane has' tree_block.tmpl \
   's/known = other > known ? other : known;/known = ~(uint64_t)0;/' tree
 planted 'a greatest key of no pack but the first' tree_block.tmpl \
   's/i < n \* N; i++) {/i < N; i++) {/' tree
+planted 'a part whose indexes count from its own first element' tree_block.tmpl \
+  's/r->first + first + pack + j/first + pack + j/' tree
+planted 'chunks of a part that are combined to a result' tree_block.tmpl \
+  's/if (r->step == CUA__TREE_CHUNKS)/if (0)/' tree
+planted 'a root that reduces elements again' tree_block.tmpl \
+  's/r->step != CUA__TREE_ROOT \&\& chunk/chunk/' tree
+planted 'a part that stores a result in place of its value' tree_block.tmpl \
+  's/thread == 0 \&\& r->step == CUA__TREE_VALUE/0/' tree
+planted 'a root of as many values as the array has chunks' tree 's/s.chunks = r->values;/;/'
+planted 'a rounding that drops the last exact sum' exact_kernel \
+  's/p < r->partials; p++)/p + 1 < r->partials || !p; p++)/' exact
 planted 'a row without its last element' tree_block.tmpl \
   's/int more = pack + j < left;/int more = pack + j + 1 < left;/' tree
 planted 'a map of which max_probes bounds nothing' hashmap_common \

@@ -32,16 +32,19 @@ static const struct tree_case {
 	const char *name;
 	enum cua_reduce_op op;
 	enum cua_type type;
+	size_t words; /* of a value */
 	void (*block)(const struct cua__reduce *r, struct cua__tree_scratch *s);
 } tree_cases[] = {
-#define TREE_CASE(kind, op, type) {#kind, CUA_REDUCE_##op, CUA_##type, cua__tree_block_##kind},
+#define TREE_CASE(kind, op, type)                                                                  \
+	{#kind, CUA_REDUCE_##op, CUA_##type, sizeof(cua__tree_value_##kind) / 8,                   \
+	 cua__tree_block_##kind},
 	TREE_CASES(TREE_CASE)};
 
 enum { TREE_CHUNKS = 5, TREE_BYTES = TREE_CHUNKS * 64 * 512 + 64 };
 
 static unsigned char tree_x[TREE_BYTES + 16] __attribute__((aligned(16)));
 static unsigned char tree_y[TREE_BYTES + 16] __attribute__((aligned(16)));
-static uint64_t tree_partials[TREE_CHUNKS * CUA__TREE_WORDS];
+static uint64_t tree_partials[(TREE_CHUNKS + 2) * CUA__TREE_WORDS];
 static struct cua_finish tree_finish;
 static union model_result tree_result, tree_expected;
 static const struct tree_case *tree_case;
@@ -49,7 +52,9 @@ static struct cua__reduce tree_call;
 
 static void tree_setup(void)
 {
-	memset(tree_partials, 0xa5, sizeof(tree_partials));
+	/* the parts of an array leave their values there */
+	if (tree_call.step == CUA__TREE_WHOLE)
+		memset(tree_partials, 0xa5, sizeof(tree_partials));
 	memset(&tree_result, 0xa5, sizeof(tree_result));
 	cua_finish_init(&tree_finish);
 }
@@ -64,9 +69,15 @@ static void tree_body(void)
 static const char *tree_check(void)
 {
 	static const struct cua_finish zero;
+	union model_result untouched;
 
-	if (memcmp(&tree_result, &tree_expected, cua_type_size(tree_call.result_type)))
+	memset(&untouched, 0xa5, sizeof(untouched));
+	if (tree_call.step == CUA__TREE_CHUNKS || tree_call.step == CUA__TREE_VALUE) {
+		if (memcmp(&tree_result, &untouched, sizeof(untouched)))
+			return "a part has a result";
+	} else if (memcmp(&tree_result, &tree_expected, cua_type_size(tree_call.result_type))) {
 		return "the result is not the model's";
+	}
 	return memcmp(&tree_finish, &zero, sizeof(zero)) ? "the state is not zero again" : NULL;
 }
 
@@ -161,6 +172,69 @@ static void try_tree(const struct tree_case *which)
 	}
 }
 
+/*
+ * An array in two parts, the second empty for cut == chunks: the values of their chunks, or a value of
+ * each part, and then the result of these.
+ */
+static void try_parts(const struct tree_case *which, unsigned cut, int by_chunks)
+{
+	enum { CHUNKS = TREE_CHUNKS - 1 };
+	struct simt_case c = {.setup = tree_setup, .body = tree_body, .check = tree_check};
+	const size_t size = cua_type_size(which->type), chunk = 64 * 512 / size;
+	const uint64_t n = CHUNKS * chunk - 7, first = cut * chunk < n ? cut * chunk : n;
+	struct cua__reduce whole;
+	char name[64];
+
+	tree_case = which;
+	tree_fill(tree_x, which->type, 3);
+	tree_fill(tree_y, which->type, 4);
+	c.name = name;
+	snprintf(name, sizeof(name), "%s in parts, cut at %u, %d", which->name, cut, by_chunks);
+	tree_describe(n, 0);
+	whole = tree_call;
+	memset(tree_partials, 0xa5, sizeof(tree_partials));
+	for (unsigned part = 0; part < 2; part++) {
+		const size_t at = part ? (size_t)first * size : 0;
+
+		tree_call = whole;
+		tree_call.n = part ? n - first : first;
+		tree_call.first = part ? first : 0;
+		tree_call.x = (const char *)whole.x + at;
+		tree_call.y = (const char *)whole.y + at;
+		if (by_chunks) {
+			tree_call.step = CUA__TREE_CHUNKS;
+			tree_call.whole = n;
+			tree_call.partials = tree_partials + (part ? cut * which->words : 0);
+		} else {
+			tree_call.step = CUA__TREE_VALUE;
+			tree_call.partials = tree_partials + 2 * which->words;
+			tree_call.result = tree_partials + part * which->words;
+		}
+		try_shape(c, 1 + part, CUA__TREE_THREADS, 1);
+	}
+	tree_call = whole;
+	tree_call.step = CUA__TREE_ROOT;
+	tree_call.values = by_chunks ? CHUNKS : 2;
+	try_shape(c, 1, CUA__TREE_THREADS, 1);
+}
+
+/* No order of the elements changes the result. */
+static int has_no_order(const struct tree_case *c)
+{
+	return c->op == CUA_REDUCE_ARGMIN || c->op == CUA_REDUCE_MAX || c->type == CUA_I64;
+}
+
+START_TEST(tree_parts)
+{
+	for (size_t i = 0; i < sizeof(tree_cases) / sizeof(tree_cases[0]); i++)
+		for (unsigned cut = 0; cut < TREE_CHUNKS; cut += 2) {
+			try_parts(&tree_cases[i], cut, 1);
+			if (has_no_order(&tree_cases[i]) && cut)
+				try_parts(&tree_cases[i], cut, 0);
+		}
+}
+END_TEST
+
 START_TEST(tree_blocks)
 {
 	for (size_t i = 0; i < sizeof(tree_cases) / sizeof(tree_cases[0]); i++)
@@ -173,5 +247,6 @@ TCase *simt_tree_cases(void)
 	TCase *tc = simt_tcase("tree");
 
 	tcase_add_test(tc, tree_blocks);
+	tcase_add_test(tc, tree_parts);
 	return tc;
 }

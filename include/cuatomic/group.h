@@ -22,7 +22,9 @@
  *
  * Statuses: all processes return the same status, the least of all ranks. So a rank with a bad
  *   argument or without memory keeps no other rank waiting, and each knows that the call failed. An
- *   error about the arguments means that nothing was changed, on any rank.
+ *   error about the arguments means that nothing was changed, on any rank. There are two exceptions.
+ *   A process that passes NULL as the group makes no call. If the transport fails, the statuses of
+ *   that call may differ.
  *
  * Synchronization of two calls of a group. X: the caller must order the calls.
  *
@@ -31,11 +33,13 @@
  *
  *   A group uses its contexts, so only one thread may use the group and its contexts at a time.
  *
- * Scope: all ranks. On the CUDA backend, results in memory that the device can write are ordered in
- *   the stream of the rank's context, and the call does not wait, if all ranks are in this process.
- *   With a user's transport the call waits for the streams.
+ * Scope: all ranks. If all ranks are in this process, a call whose results are memory that the
+ *   devices can write is ordered in the streams of the contexts and does not wait. With a user's
+ *   transport, a call waits for the values of this rank; results in such memory are written later,
+ *   in the order of the stream.
  * Memory order: a collective call is ordered after earlier work in the streams of all local ranks,
- *   and before later work in each of them.
+ *   and before later work in each of them. A graph is ordered only with the stream that it is
+ *   launched in: the caller orders its launches with the streams of all ranks.
  * Progress: a collective call waits for the other processes in the functions of the transport, and
  *   for nothing else.
  *
@@ -64,8 +68,8 @@ struct cua_group;
  * calls the functions in the thread that made the collective call, and in the same order in every
  * process. All pointers are host memory. A function returns after its effect.
  *
- * A function that fails returns an error. The library then calls abort, and the group is broken: all
- * later calls return the error.
+ * A function that fails returns an error; a positive number counts as CUA_ERROR_SYSTEM. The library
+ * then calls abort, and the group is broken: all later calls return the error.
  */
 struct cua_transport {
 	size_t struct_size; /* sizeof(struct cua_transport), set by the caller */
@@ -80,7 +84,10 @@ struct cua_transport {
 				    void *const *receive, const size_t *receive_bytes);
 	/* Sets *all to the least of the statuses that the ranks pass. */
 	enum cua_status (*agree)(void *self, enum cua_status mine, enum cua_status *all);
-	/* Makes the waiting calls of other ranks fail. May be NULL. */
+	/*
+	 * Makes the waiting and all later functions of all ranks fail. May be NULL; then the other
+	 * ranks may wait for ever.
+	 */
 	void (*abort)(void *self);
 };
 #define CUA_TRANSPORT_INIT CUA__SIZED_INIT(struct cua_transport)
@@ -91,9 +98,10 @@ extern "C" {
 
 /*
  * Creates a group whose ranks are all in this process: rank r has contexts[r]. All contexts have the
- * same backend. Contexts of different GPUs, and several contexts of one GPU, are allowed. The
- * contexts must outlive the group. On the CUDA backend the call makes the memory of the GPUs
- * accessible to each other, where the hardware can, and this stays so in the process.
+ * same backend: contexts of the CPU, of different GPUs, or several of the same GPU. The contexts must
+ * outlive the group. On the CUDA backend the call makes the memory of the GPUs accessible to each
+ * other, where the hardware can, and this stays so in the process. A context has 2 times 48 000 bytes
+ * of memory for the group, or 2 times 1104 bytes for each rank if that is more.
  * Errors: NULL, VALUE (n is 0 or above CUA_GROUP_RANKS_MAX, or a context occurs twice), CONTEXT
  *   (different backends), NO_MEMORY, CUDA.
  */
@@ -101,15 +109,19 @@ CUA_API enum cua_status cua_group_create_devices(uint32_t n, struct cua_context 
 						 struct cua_group **group);
 
 /*
- * Creates a group by a transport; this process has a single rank. The transport is copied. It and
- * the context must outlive the group. The call is local.
+ * Creates a group by a transport; this process has a single rank. The struct is copied; self and the
+ * context must outlive the group. Ranks may have different backends. The call is local: processes
+ * agree by themselves whether all have created the group.
  * Errors: NULL, VALUE (struct_size, size, or rank >= size), NO_MEMORY, CUDA.
  */
 CUA_API enum cua_status cua_group_create(struct cua_context *ctx,
 					 const struct cua_transport *transport,
 					 struct cua_group **group);
 
-/* Waits for the streams of the local ranks and frees the group; NULL is allowed. Local. */
+/*
+ * Waits for the streams of the local ranks and frees the group; NULL is allowed. Local. Graphs captured
+ * from its calls must not be launched afterwards, because they use its memory.
+ */
 CUA_API void cua_group_destroy(struct cua_group *group);
 
 /* The number of ranks; 0 for NULL. */
@@ -131,9 +143,9 @@ CUA_API uint32_t cua_group_rank(const struct cua_group *group);
  *                       part but the last ends where the tree allows: cua_fixed_cut. Else VALUE.
  *   EXACT               the bits of cua_reduce in mode EXACT on the whole array, for any parts.
  *
- * A stream of a local rank may be captured if all ranks are in this process and no stream is the
- * legacy default stream. The capture must have begun in the stream of rank 0; the streams of the
- * other ranks then belong to it until the call ends.
+ * The call may be captured if all ranks are in this process and no stream is a legacy default stream.
+ * The capture must have begun in the stream of rank 0. The streams of the other ranks then belong to
+ * it until it ends, and the call orders its own work in them with the stream of rank 0.
  *
  * Errors: those of cua_reduce; VALUE (also options->finish that is neither AUTO nor LAST_BLOCK,
  *   options->count, cuts in mode FIXED, or ranks that differ in op, type, mode or type of result);
@@ -155,9 +167,11 @@ CUA_API enum cua_status cua_group_reduce_workspace(struct cua_group *group,
 						   size_t n, size_t *bytes);
 
 /*
- * Where mode FIXED allows parts to be cut: sets *first to the index of the first element of a part,
- * if n elements are divided as evenly as possible among `parts` ranks; to n for part == parts. Some
- * parts are empty if the array is short. Needs no context.
+ * Where mode FIXED allows parts to be cut: sets *first to the index of the first element of part
+ * number `part`, if an array of n elements in total is divided as evenly as possible among `parts`
+ * ranks; to n for part == parts. Part i has cut(i + 1) - cut(i) elements. Cuts depend on n and on the
+ * size of an element. They are multiples of a chunk of at least 32 KiB, so the first parts of a short
+ * array are empty. Needs no context.
  * Errors: NULL, TYPE, VALUE (parts is 0, or part > parts), SIZE.
  */
 CUA_API enum cua_status cua_fixed_cut(enum cua_type type, uint64_t n, uint32_t parts, uint32_t part,

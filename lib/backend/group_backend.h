@@ -24,13 +24,12 @@ struct cua__group_part {
 };
 
 /*
- * Ranks of a process read each other's values. Calls alternate between two slots, and each call
- * has a barrier before these reads. So a rank writes a slot again only after the barrier of the call
- * between, and that follows all reads of the slot. The calls in a graph have the third slot: the
- * work of a graph is ordered with its other launches, but not with calls between them.
+ * Ranks of a process read each other's values. Calls alternate between two slots, and each call has a
+ * barrier before these reads. So a rank writes a slot again only after the barrier of the call
+ * between, and that barrier follows all reads of the slot. In a graph the streams of all ranks join
+ * and leave at each call, and the caller orders the graph with other work of the ranks.
  */
-#define CUA__GROUP_SLOTS 3u
-#define CUA__GROUP_GRAPH_SLOT 2u
+#define CUA__GROUP_SLOTS 2u
 
 /* Each rank shows its record to all ranks, before a collective call begins its work. */
 struct cua__group_record {
@@ -48,7 +47,7 @@ struct cua_group {
 	int has_transport;             /* 0: all ranks are local */
 	struct cua_transport transport;
 	enum cua_status broken; /* the status of all later calls, if not OK */
-	unsigned turn, slot;    /* the slot of the next call, and of this call */
+	unsigned slot;          /* of the next call */
 	void **events;          /* of a backend with streams: an event for each local rank */
 	int all_peers;          /* each device can access the memory of each other device */
 	int forked;             /* the streams of the other ranks have joined a capture */
@@ -67,8 +66,9 @@ struct cua__group_ops {
 	enum cua_status (*open)(struct cua_group *g);
 	void (*close)(struct cua_group *g);
 	/*
-	 * Enclose the work of a call. begin chooses the slot. If all ranks are local, it lets the
-	 * streams of all ranks join a capture of the stream of rank 0, and end lets them leave it. Errors: CAPTURE.
+	 * Enclose a call. If all ranks are local, begin lets the streams of all ranks join a capture
+	 * of the stream of rank 0, and end lets the work of the other streams join that of rank 0
+	 * again. After an error of begin there is no end. Errors: CAPTURE.
 	 */
 	enum cua_status (*begin)(struct cua_group *g);
 	enum cua_status (*end)(struct cua_group *g);

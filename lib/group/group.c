@@ -13,10 +13,11 @@
 /* After an error of the transport, other ranks may wait for this one, and no call can be made. */
 static enum cua_status fail(struct cua_group *g, enum cua_status status)
 {
-	g->broken = status;
+	/* a positive number is no status */
+	g->broken = status < 0 ? status : CUA_ERROR_SYSTEM;
 	if (g->transport.abort)
 		g->transport.abort(g->transport.self);
-	return status;
+	return g->broken;
 }
 
 static enum cua_status exchange(struct cua_group *g)
@@ -48,6 +49,8 @@ enum cua_status cua__group_agree(struct cua_group *g, enum cua_status mine)
 	if (!g->has_transport)
 		return mine;
 	status = g->transport.agree(g->transport.self, mine, &all);
+	if (!status && all > 0)
+		status = CUA_ERROR_SYSTEM;
 	return status ? fail(g, status) : all;
 }
 
@@ -70,9 +73,9 @@ enum cua_status cua__group_meet(struct cua_group *g, const struct cua__group_rec
 	}
 	for (uint32_t i = 0; i < g->size; i++) {
 		status = cua__worse(status, (enum cua_status)r[i].status);
-		if (r[i].call != r[0].call ||
-		    memcmp(r[i].arguments, r[0].arguments, sizeof(r[0].arguments)))
-			status = cua__worse(status, CUA_ERROR_VALUE);
+		if (!status && (r[i].call != r[0].call ||
+				memcmp(r[i].arguments, r[0].arguments, sizeof(r[0].arguments))))
+			status = CUA_ERROR_VALUE;
 	}
 	return status;
 }
@@ -93,23 +96,24 @@ size_t cua__group_most_total(uint32_t size)
 }
 
 /* By staging memory if the context's memory is not the host's. */
-static enum cua_status gather_remotely(struct cua_group *g, const size_t *bytes)
+static enum cua_status gather_remotely(struct cua_group *g, const size_t *bytes,
+				       enum cua_status status)
 {
 	struct cua_context *ctx = g->contexts[0];
 	const struct cua__group_part *part = &g->parts[0];
 	const size_t mine = bytes[g->first];
-	enum cua_status status = CUA_OK;
 	size_t total = 0;
 
-	if (!g->staging)
-		return exchange_all(g, part->mine, bytes, part->all);
 	for (uint32_t r = 0; r < g->size; r++)
 		total += bytes[r];
-	if (mine)
+	if (g->staging && mine && !status)
 		CUA__GROUP_IN(ctx, status, ctx->runtime->copy(ctx, g->staging, part->mine, mine));
-	if (!status)
+	if (g->staging && !status)
 		CUA__GROUP_IN(ctx, status, ctx->runtime->synchronize(ctx));
+	/* ranks with and without staging memory make the same calls of the transport */
 	status = cua__group_agree(g, status);
+	if (!status && !g->staging)
+		return exchange_all(g, part->mine, bytes, part->all);
 	if (!status)
 		status = exchange_all(g, g->staging, bytes, g->staging + cua__group_most_bytes());
 	if (!status && total)
@@ -119,10 +123,11 @@ static enum cua_status gather_remotely(struct cua_group *g, const size_t *bytes)
 	return status;
 }
 
-enum cua_status cua__group_gather(struct cua_group *g, const size_t *bytes)
+enum cua_status cua__group_gather(struct cua_group *g, const size_t *bytes, enum cua_status status)
 {
-	return g->has_transport ? gather_remotely(g, bytes)
-				: CUA__OPS(g->contexts[0], group)->gather(g, bytes);
+	if (g->has_transport)
+		return gather_remotely(g, bytes, status);
+	return status ? status : CUA__OPS(g->contexts[0], group)->gather(g, bytes);
 }
 
 void cua__group_place(struct cua_group *g, const size_t *bytes)
@@ -141,12 +146,14 @@ void cua__group_place(struct cua_group *g, const size_t *bytes)
 
 /* ---- creation ---- */
 
-/* Bytes of the slots of a rank. A transport has ended its reads when a call returns. */
+/* Where a call has finished when it returns, a single slot is enough. */
 static size_t slots_bytes(const struct cua_group *g)
 {
 	const size_t total = cua__group_most_total(g->size);
 
-	return g->has_transport ? total + cua__group_most_bytes() : CUA__GROUP_SLOTS * total;
+	if (g->has_transport)
+		return total + cua__group_most_bytes();
+	return g->contexts[0]->runtime->kind == CUA_BACKEND_CPU ? total : CUA__GROUP_SLOTS * total;
 }
 
 static enum cua_status allocate_slots(struct cua_group *g)
@@ -204,6 +211,8 @@ static enum cua_status create(uint32_t size, uint32_t first, uint32_t local,
 	if (transport)
 		g->transport = *transport;
 	g->contexts = calloc(local, sizeof(*g->contexts));
+	if (g->contexts)
+		memcpy(g->contexts, contexts, local * sizeof(*contexts));
 	g->events = calloc(local, sizeof(*g->events));
 	g->parts = calloc(local, sizeof(*g->parts));
 	g->mine = calloc(local, sizeof(*g->mine));
@@ -216,8 +225,6 @@ static enum cua_status create(uint32_t size, uint32_t first, uint32_t local,
 	if (!g->contexts || !g->events || !g->parts || !g->mine || !g->records || !g->bytes ||
 	    !g->send || !g->receive || !g->send_bytes || !g->receive_bytes)
 		status = CUA_ERROR_NO_MEMORY;
-	if (!status)
-		memcpy(g->contexts, contexts, local * sizeof(*contexts));
 	if (!status && transport && ctx->runtime->kind != CUA_BACKEND_CPU)
 		CUA__GROUP_IN(ctx, status,
 			      ctx->runtime->allocate_mapped(

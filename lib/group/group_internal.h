@@ -38,9 +38,10 @@ void cua__group_place(struct cua_group *g, const size_t *bytes);
 
 /*
  * Copies parts[i].mine of each rank i, bytes[i] bytes, to parts[j].all of each rank j, in the order
- * of the ranks. Memory of the contexts, in stream order.
+ * of the ranks. Memory of the contexts, in stream order. `status` is that of this process; if a
+ * process has an error, all processes return it, and nothing is copied.
  */
-enum cua_status cua__group_gather(struct cua_group *g, const size_t *bytes);
+enum cua_status cua__group_gather(struct cua_group *g, const size_t *bytes, enum cua_status status);
 
 /* The most bytes that a rank passes to cua__group_gather, and the bytes of all ranks. */
 size_t cua__group_most_bytes(void);

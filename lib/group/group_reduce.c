@@ -43,11 +43,12 @@ enum cua_status cua_fixed_cut(enum cua_type type, uint64_t n, uint32_t parts, ui
 static enum cua_status describe(const struct cua_reduce_options *options, enum cua_reduce_op op,
 				enum cua_type type, size_t n, struct cua__reduce *r)
 {
-	enum cua_status status = cua__reduce_describe(options, op, type, n, r);
+	struct cua_reduce_options o;
 
-	if (!status && (r->count || r->finish_mode != CUA_FINISH_LAST_BLOCK))
-		status = CUA_ERROR_VALUE;
-	return status;
+	if (cua__options(options, &o, sizeof(o)) || o.count ||
+	    (o.finish != CUA_FINISH_AUTO && o.finish != CUA_FINISH_LAST_BLOCK))
+		return CUA_ERROR_VALUE;
+	return cua__reduce_describe(options, op, type, n, r);
 }
 
 /* Scratch memory of a context to reduce a part of n elements. */
@@ -78,6 +79,12 @@ enum cua_status cua_group_reduce_workspace(struct cua_group *group,
 		return status;
 	for (uint32_t i = 0; i < group->local; i++) {
 		const size_t partials = partials_bytes(group->contexts[i], &r);
+
+		most = partials > most ? partials : most;
+	}
+	/* a shorter part can have more chunks */
+	if (most && cua__tree_shape(n, cua_type_size(type)).rows > CUA__TREE_ROWS) {
+		const size_t partials = CUA__TREE_CHUNKS * cua__tree_value_bytes(r.kind);
 
 		most = partials > most ? partials : most;
 	}
@@ -212,13 +219,10 @@ static enum cua_status run_root(struct cua_context *ctx, struct cua__group_part 
 /* The work of a call whose arguments all ranks have accepted. */
 static enum cua_status run(struct cua_group *g)
 {
-	const struct cua__group_ops *ops = CUA__OPS(g->contexts[0], group);
 	uint64_t whole, first;
 	enum cua_status status = add_up(g, &g->parts[0].reduce, &whole, &first);
 	size_t total = 0;
 
-	if (!status)
-		status = ops->begin(g);
 	if (status)
 		return status;
 	count_bytes(g, &g->parts[0].reduce, whole, g->bytes);
@@ -228,27 +232,29 @@ static enum cua_status run(struct cua_group *g)
 			      run_part(g->contexts[i], &g->parts[i], g->first + i, first, whole));
 		first += g->parts[i].reduce.n;
 	}
-	status = cua__group_agree(g, status);
 	for (uint32_t i = 0; i < g->size; i++)
 		total += g->bytes[i];
-	if (!status)
-		status = cua__group_gather(g, g->bytes);
+	status = cua__group_gather(g, g->bytes, status);
 	for (uint32_t i = 0; i < g->local && !status; i++)
 		CUA__GROUP_IN(g->contexts[i], status,
 			      run_root(g->contexts[i], &g->parts[i], g->size, whole, total));
-	return cua__worse(status, ops->end(g));
+	return status;
 }
 
 static void write_record(struct cua__group_record *record, const struct cua__reduce *r,
 			 enum cua_status status)
 {
-	*record = (struct cua__group_record){
-		.status = status,
-		.call = CUA__GROUP_REDUCE,
-		.arguments = {(int32_t)r->op, (int32_t)r->type, (int32_t)r->mode,
-			      (int32_t)r->result_type},
-		.n = r->n,
-	};
+	memset(record, 0, sizeof(*record));
+	record->status = status;
+	record->call = CUA__GROUP_REDUCE;
+	/* an error leaves *r undefined */
+	if (status)
+		return;
+	record->arguments[0] = (int32_t)r->op;
+	record->arguments[1] = (int32_t)r->type;
+	record->arguments[2] = (int32_t)r->mode;
+	record->arguments[3] = (int32_t)r->result_type;
+	record->n = r->n;
 }
 
 static enum cua_status group_reduce(struct cua_group *g, const struct cua_reduce_options *options,
@@ -256,27 +262,33 @@ static enum cua_status group_reduce(struct cua_group *g, const struct cua_reduce
 				    const void *const *x, const void *const *y,
 				    void *const *results)
 {
+	const struct cua__group_ops *ops = CUA__OPS(g->contexts[0], group);
 	const int arrays = n && x && results;
-	enum cua_status status = CUA_OK;
+	const enum cua_status begun = ops->begin(g);
+	enum cua_status status;
 
 	for (uint32_t i = 0; i < g->local; i++) {
 		struct cua__group_part *part = &g->parts[i];
-		enum cua_status own = describe(options, op, type, arrays ? n[i] : 0, &part->reduce);
+		struct cua_context *ctx = g->contexts[i];
+		enum cua_status own = begun;
 
-		cua__call_begin(&part->call, g->contexts[i]);
+		cua__call_begin(&part->call, ctx);
+		if (!own)
+			own = describe(options, op, type, arrays ? n[i] : 0, &part->reduce);
 		if (!own && g->has_transport)
-			own = g->contexts[i]->runtime->may_wait(g->contexts[i]);
-		if (!own && !arrays)
-			own = CUA_ERROR_NULL;
-		if (!own && cua__reduce_has_second(op) && !y)
+			own = ctx->runtime->may_wait(ctx);
+		if (!own && (!arrays || (cua__reduce_has_second(op) && !y)))
 			own = CUA_ERROR_NULL;
 		if (!own)
-			own = prepare(part, g->contexts[i], x[i], y ? y[i] : NULL, results[i]);
+			own = prepare(part, ctx, x[i], y ? y[i] : NULL, results[i]);
 		write_record(&g->mine[i], &part->reduce, own);
 	}
 	status = cua__group_meet(g, g->mine);
 	if (!status)
 		status = run(g);
+	if (!begun)
+		status = cua__worse(status, ops->end(g));
+	status = cua__worse(status, g->broken);
 	for (uint32_t i = g->local; i--;)
 		status = cua__worse(status, cua__call_end(&g->parts[i].call, status));
 	return g->broken ? g->broken : cua__group_agree(g, status);
