@@ -33,9 +33,10 @@ if ! $CC -E -P -I"$top_srcdir/include" -I"$top_builddir/include" "$tmp/all.c" >"
   echo "FAILED: the headers do not go through the preprocessor"
   exit 1
 fi
-# Names with two underscores are internal. port.h alone describes the names of the port layer.
+# Names with two underscores are internal. port.h alone describes the names of the port layer. "(*" follows the type of
+# a pointer to a function.
 {
-  grep -oE '\bcua_[A-Za-z0-9_]+ ?\(' "$tmp/all.i" | tr -d ' ('
+  grep -oE '\bcua_[A-Za-z0-9_]+ ?\((\*|)' "$tmp/all.i" | grep -v '\*' | tr -d ' ('
   grep -hoE '^#define CUA_(WITH|DEFINE)_[A-Z_]+' "$top_srcdir"/include/cuatomic/*.h | cut -d ' ' -f 2 |
     sed 's/_SCOPE$//'
 } | grep -Ev '__|^cua_port_' | sort -u >"$tmp/public"

@@ -210,9 +210,9 @@ static enum cua_status create(uint32_t size, uint32_t first, uint32_t local,
 	g->has_transport = transport != NULL;
 	if (transport)
 		g->transport = *transport;
-	g->contexts = calloc(local, sizeof(*g->contexts));
-	if (g->contexts)
-		memcpy(g->contexts, contexts, local * sizeof(*contexts));
+	g->contexts = calloc(local, sizeof(void *));
+	for (uint32_t i = 0; i < local && g->contexts; i++)
+		g->contexts[i] = contexts[i];
 	g->events = calloc(local, sizeof(*g->events));
 	g->parts = calloc(local, sizeof(*g->parts));
 	g->mine = calloc(local, sizeof(*g->mine));
