@@ -432,6 +432,30 @@ static void run_reduce(struct run *r)
 out:;
 }
 
+static void run_group(struct run *r)
+{
+	struct cua_reduce_options o = CUA_REDUCE_OPTIONS_INIT;
+	struct cua_context *contexts[2] = {r->ctx, NULL};
+	struct cua_group *group = NULL;
+	const void *x[2] = {d.x, d.y};
+	size_t n[2] = {n_now, n_now}, bytes;
+	double sum[2] = {0, 0}, first;
+	void *sums[2] = {&sum[0], &sum[1]};
+
+	DO(cua_context_create(CUA_BACKEND_CPU, 0, &contexts[1]));
+	DO(cua_group_create_devices(2, contexts, &group));
+	DO(cua_group_reduce_workspace(group, NULL, CUA_REDUCE_SUM, CUA_F64, n_now, &bytes));
+	DO(cua_group_reduce(group, NULL, CUA_REDUCE_SUM, CUA_F64, n, x, NULL, sums));
+	TRUE(sum[0] == sum[1]);
+	first = sum[0];
+	o.mode = CUA_REDUCE_EXACT;
+	DO(cua_group_reduce(group, &o, CUA_REDUCE_SUM, CUA_F64, n, x, NULL, sums));
+	TRUE(sum[0] == sum[1] && sum[0] <= first + 1 && sum[0] >= first - 1);
+out:
+	cua_group_destroy(group);
+	cua_context_destroy(contexts[1]);
+}
+
 static void run_exact(struct run *r)
 {
 	struct cua_exact sum = CUA_EXACT_INIT, wild = CUA_EXACT_INIT;
@@ -663,7 +687,7 @@ static const struct scenario {
 	{"histogram", run_histogram, {5, 1, 0}}, {"segment", run_segment, {5, 1, 0}},
 	{"chained", run_chained, {10, 1, 0}},    {"map", run_map, {12, 1, 0}},
 	{"file", run_file, {10, 1, 12}},         {"multimap", run_multimap, {8, 1, 0}},
-	{"locks", run_locks, {8, 0, 0}},
+	{"locks", run_locks, {8, 0, 0}},         {"group", run_group, {15, 1, 0}},
 };
 
 /* ---- runs ---- */
