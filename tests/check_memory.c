@@ -132,7 +132,7 @@ START_TEST(zeros)
 END_TEST
 
 /*
- * Memory for host and device at once, if the hardware has it; device_groups.cu tests whether it
+ * Memory for host and device at once, if the hardware has it; device_lock_forms.cu tests whether it
  * must.
  */
 START_TEST(system_memory)

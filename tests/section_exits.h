@@ -9,7 +9,7 @@
 #include <cuatomic/combine.h>
 #include <cuatomic/stripe.h>
 
-#include "group_calls.h"
+#include "lock_form_calls.h"
 
 enum section_kind {
 	SECTION_SPIN,

@@ -2,7 +2,7 @@
 /* Locks acquired by warps and blocks. */
 #include <string.h>
 
-#include "group_calls.h"
+#include "lock_form_calls.h"
 #include "simt_suites.h"
 
 /* ---- groups: all lanes of a group see all writes of the group that held the lock before ---- */

@@ -3,7 +3,7 @@
 #include <pthread.h>
 
 #include "device.h"
-#include "group_calls.h"
+#include "lock_form_calls.h"
 
 static int attribute(enum cudaDeviceAttr which)
 {

@@ -3,8 +3,8 @@
  * Every lock that excludes, behind the same calls, for a warp and for a block. Used by threads,
  * kernels and the checker.
  */
-#ifndef CUATOMIC_TESTS_GROUP_CALLS_H
-#define CUATOMIC_TESTS_GROUP_CALLS_H
+#ifndef CUATOMIC_TESTS_LOCK_FORM_CALLS_H
+#define CUATOMIC_TESTS_LOCK_FORM_CALLS_H
 
 #include <cuatomic/lock.h>
 
@@ -113,4 +113,4 @@ CUA_FN void group_give(GROUP__WHICH, uint32_t mask, int block, enum cua_scope sc
 	}
 }
 
-#endif /* CUATOMIC_TESTS_GROUP_CALLS_H */
+#endif /* CUATOMIC_TESTS_LOCK_FORM_CALLS_H */

@@ -6,7 +6,7 @@
 #include <pthread.h>
 
 #include "common.h"
-#include "group_calls.h"
+#include "lock_form_calls.h"
 
 /* ---- arrays ---- */
 
