@@ -731,7 +731,7 @@ static void threads(int i)
 {
 	uint64_t seed = test_seed("threads");
 	struct cua_context *cpu = test_context(CUA_BACKEND_CPU);
-	const int rounds = test_traced() ? 4 : SANITIZED ? 20 : test_scale(20, 50, 400);
+	const int rounds = test_traced() ? 4 : SANITIZED ? 8 : test_scale(20, 50, 400);
 	enum { MOST = 40000 };
 	char *x = test_malloc(MOST * 16), *y = test_malloc(MOST * 16);
 	struct crowd *c = test_malloc(sizeof(*c));
