@@ -949,7 +949,7 @@ static void mix_case(void)
 	begin("mix");
 	swap_ceiling(n, false);
 	mix_row("CUA_DEFINE_HASHMAP, mix in a kernel", mix_lanes<uint32_t>, mix_lanes<uint64_t>);
-	mix_row("CUA_DEFINE_HASHMAP, mix by execute in a kernel", mix_executed<uint32_t>,
+	mix_row("CUA_DEFINE_HASHMAP, execute in a kernel", mix_executed<uint32_t>,
 		mix_executed<uint64_t>);
 	row(
 		TABLE_OURS, "erase_n, insert_n, find_n", 4 * quarter, build_all,

@@ -204,8 +204,8 @@ static void plan_tree(struct cua_context *ctx, struct cua__reduce *r)
 	uint64_t most = (uint64_t)ctx->processors * TREE_BLOCKS_PER_SM, each;
 
 	if (!r->blocks) {
-		each = chunks ? (chunks - 1) / most + 1 : 1;
-		r->blocks = chunks ? (uint32_t)((chunks - 1) / each + 1) : 1;
+		each = (chunks - 1) / most + 1;
+		r->blocks = (uint32_t)((chunks - 1) / each + 1);
 	}
 	r->block_size = CUA__TREE_THREADS;
 }

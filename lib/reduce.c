@@ -236,7 +236,7 @@ size_t cua__reduce_partials(const struct cua__reduce *r)
 	return r->finish_mode == CUA_FINISH_LAST_BLOCK ? (size_t)r->blocks * sizeof(uint64_t) : 0;
 }
 
-static enum cua_status reduce_exactly(struct cua_context *ctx, const struct cua__reduce *r)
+struct cua__exact cua__reduce_exact(const struct cua__reduce *r)
 {
 	struct cua__exact exact = {
 		.op = cua__reduce_has_second(r->op) ? CUA_REDUCE_DOT : CUA_REDUCE_SUM,
@@ -248,6 +248,13 @@ static enum cua_status reduce_exactly(struct cua_context *ctx, const struct cua_
 		.y = cua__reduce_has_second(r->op) ? r->y : NULL,
 		.result = r->result,
 	};
+
+	return exact;
+}
+
+static enum cua_status reduce_exactly(struct cua_context *ctx, const struct cua__reduce *r)
+{
+	struct cua__exact exact = cua__reduce_exact(r);
 
 	return cua__exact_reduce(ctx, &exact);
 }

@@ -327,13 +327,6 @@ static void results_in_place(int i)
 }
 
 #if TEST_CUDA
-#define ck_assert_cuda(expression)                                                                 \
-	do {                                                                                       \
-		cudaError_t test__error = (expression);                                            \
-		ck_assert_msg(test__error == cudaSuccess, "%s: %s", #expression,                   \
-			      cudaGetErrorString(test__error));                                    \
-	} while (0)
-
 /* A graph of calls, replayed with other elements and another count. */
 static void graphs(int i)
 {

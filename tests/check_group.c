@@ -11,13 +11,6 @@
 
 #if TEST_CUDA
 #include <cuda_runtime_api.h>
-
-#define ck_assert_cuda(expression)                                                                 \
-	do {                                                                                       \
-		cudaError_t test__error = (expression);                                            \
-		ck_assert_msg(test__error == cudaSuccess, "%s: %s", #expression,                   \
-			      cudaGetErrorString(test__error));                                    \
-	} while (0)
 #endif
 
 #define MOST_RANKS 20

@@ -104,6 +104,14 @@ uint64_t test_random(uint64_t *state);
 	} while (0)
 #define ck_assert_cua(expression) ck_assert_status(expression, CUA_OK)
 
+/* In suites that include the header of the CUDA runtime. */
+#define ck_assert_cuda(expression)                                                                 \
+	do {                                                                                       \
+		cudaError_t test__error = (expression);                                            \
+		ck_assert_msg(test__error == cudaSuccess, "%s: %s", #expression,                   \
+			      cudaGetErrorString(test__error));                                    \
+	} while (0)
+
 /* Cheaper than ck_assert, for conditions in hot loops. */
 #define EXPECT(condition, ...)                                                                     \
 	do {                                                                                       \

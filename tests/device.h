@@ -7,13 +7,6 @@
 
 #include "common.h"
 
-#define ck_assert_cuda(expression)                                                                 \
-	do {                                                                                       \
-		cudaError_t test__error = (expression);                                            \
-		ck_assert_msg(test__error == cudaSuccess, "%s: %s", #expression,                   \
-			      cudaGetErrorString(test__error));                                    \
-	} while (0)
-
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 /* Zeroed memory that the host can read after the kernel. */

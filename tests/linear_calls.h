@@ -45,7 +45,7 @@ CUA_FN int linear_needs_type(enum linear_op op)
 	return op == LINEAR_INSERT_OR_GET || op == LINEAR_EXCHANGE || op == LINEAR_COMPARE_EXCHANGE;
 }
 
-/* Whether execute has the operation, which then is one of the three below. */
+/* Whether execute has the operation: a find, an insert or an erase. */
 CUA_FN int linear_executes(enum linear_op op)
 {
 	return op == LINEAR_INSERT || op == LINEAR_INSERT_OR_GET || op == LINEAR_FIND ||
@@ -59,7 +59,7 @@ CUA_FN enum cua_hashmap_operation linear_operation(const struct linear_event *e)
 								  : CUA_HASHMAP_INSERT;
 }
 
-/* Records what execute returned. An insert has returned the key's value too. */
+/* Records the result of execute. An insert has returned the key's value too. */
 CUA_FN int linear_executed(struct linear_event *e, int result, uint64_t value)
 {
 	if (e->op == LINEAR_INSERT)
@@ -185,7 +185,7 @@ CUA__RARE int linear_typed(const struct cua_hashmap_view *view, struct linear_ev
 	return view->value_size == 4 ? linear_map_8_4_run(view, e) : linear_map_8_8_run(view, e);
 }
 
-/* Finds, inserts and erases, which the lanes of a warp execute together. */
+/* Finds, inserts and erases that the lanes of a warp execute together. */
 CUA__RARE int linear_execute(const struct cua_hashmap_view *view, int typed, struct linear_event *e)
 {
 	uint64_t value = view->value_size == 4 ? (uint32_t)e->given : e->given;

@@ -9,7 +9,7 @@ struct end {
 	struct thread_hub *hub;
 	uint32_t rank;
 	unsigned calls, fails_at, aborts;
-	/* what the rank offers to the others between two barriers */
+	/* offered to the other ranks between two barriers */
 	const void *const *send;
 	const size_t *send_bytes;
 	enum cua_status status;

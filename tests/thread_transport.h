@@ -23,7 +23,7 @@ struct cua_transport thread_transport(struct thread_hub *hub, uint32_t rank);
 
 /*
  * The exchange or agreement number `call` of this rank, from 0, returns CUA_ERROR_SYSTEM without
- * waiting for others.
+ * waiting for other ranks.
  */
 void thread_transport_fail(struct thread_hub *hub, uint32_t rank, unsigned call);
 /* The numbers of calls of a rank so far, and of its calls of abort. */

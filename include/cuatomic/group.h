@@ -100,8 +100,8 @@ extern "C" {
  * Creates a group whose ranks are all in this process: rank r has contexts[r]. All contexts have the
  * same backend: contexts of the CPU, of different GPUs, or several of the same GPU. The contexts must
  * outlive the group. On the CUDA backend the call makes the memory of the GPUs accessible to each
- * other, where the hardware can, and this stays so in the process. A context has 2 times 48 000 bytes
- * of memory for the group, or 2 times 1104 bytes for each rank if that is more.
+ * other, where the hardware can, and this stays so in the process. A context has at most
+ * 2 times 48 000 bytes of memory for the group, or 2 times 1104 bytes for each rank if that is more.
  * Errors: NULL, VALUE (n is 0 or above CUA_GROUP_RANKS_MAX, or a context occurs twice), CONTEXT
  *   (different backends), NO_MEMORY, CUDA.
  */

@@ -805,7 +805,7 @@ CUA_FORCE int cua__hashmap_at(const struct cua_hashmap_view *view, uint32_t ks, 
  *
  * name_execute is for warps whose lanes need different operations. The lanes of a whole warp go
  * through the same steps, so finds, inserts and erases do not run one after another. A mix of them is
- * 1.3 to 1.4 times as fast as by separate calls. Results:
+ * 1.25 to 1.4 times as fast as by separate calls. Results:
  *   EXISTS       the key was present. *value becomes the key's value, or the value that was erased
  *   ABSENT       FIND and ERASE: the key is absent, or the map has options.no_erase; always for SKIP
  *   INSERTED     INSERT: the key was absent and has *value now

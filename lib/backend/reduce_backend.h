@@ -91,6 +91,8 @@ struct cua__reduce {
 	double conjugate;
 };
 
+struct cua__exact;
+
 struct cua__reduce_ops {
 	/*
 	 * Chooses the algorithm (kind), and blocks and block_size where they are 0. Reads the other
@@ -160,6 +162,9 @@ enum cua_status cua__reduce_describe(const struct cua_reduce_options *options,
  */
 enum cua_status cua__reduce_arguments(struct cua_context *ctx, struct cua__reduce *r, const void *x,
 				      const void *y, const void *result);
+
+/* The sum in mode EXACT of a described call with its addresses. */
+struct cua__exact cua__reduce_exact(const struct cua__reduce *r);
 
 /* Whether the operation has a second array. */
 CUA__HOST_FN int cua__reduce_has_second(enum cua_reduce_op op)

@@ -387,8 +387,6 @@ enum cua_status cua__cpu_tree(struct cua_context *ctx, const struct cua__reduce 
 
 	if (r->step == CUA__TREE_ROOT)
 		workers = 1;
-	else if (!job.shape.chunks)
-		return CUA_OK;
 	/* no bits are promised: longer strips leave fewer values to combine */
 	while (r->step != CUA__TREE_CHUNKS && r->step != CUA__TREE_ROOT &&
 	       cua__reduce_in_any_order(r) && job.shape.rows < FAST_ROWS &&

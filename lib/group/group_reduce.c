@@ -144,40 +144,35 @@ static enum cua_status add_up(const struct cua_group *g, const struct cua__reduc
 static void count_bytes(const struct cua_group *g, const struct cua__reduce *r, uint64_t whole,
 			size_t *bytes)
 {
-	const uint64_t chunk = chunk_elements(whole, cua_type_size(r->type));
+	struct cua__reduce part = *r;
 
+	part.whole = whole;
 	for (uint32_t i = 0; i < g->size; i++) {
-		const uint64_t n = g->records[i].n;
-		uint64_t chunks = n ? (n - 1) / chunk + 1 : 0;
+		uint64_t values = 1;
 
-		/* an empty array has the value of no elements */
-		if (!whole && i == 0)
-			chunks = 1;
-		if (r->mode == CUA_REDUCE_EXACT)
-			bytes[i] = sizeof(struct cua_exact);
-		else
-			bytes[i] = cua__tree_value_bytes(r->kind) *
-				   (r->mode == CUA_REDUCE_FIXED ? (size_t)chunks : 1);
+		if (r->mode == CUA_REDUCE_FIXED)
+			values = cua__tree_shape_of(&part, g->records[i].n, cua_type_size(r->type))
+					 .chunks;
+		/* the chunk of an empty array is that of rank 0 */
+		if (r->mode == CUA_REDUCE_FIXED && !whole && i)
+			values = 0;
+		bytes[i] = r->mode == CUA_REDUCE_EXACT
+				   ? sizeof(struct cua_exact)
+				   : (size_t)values * cua__tree_value_bytes(r->kind);
 	}
 }
 
 /* Reduces the part of a rank, from element `first` of the whole on, to its values. */
 static enum cua_status run_part(struct cua_context *ctx, struct cua__group_part *part,
-				uint32_t rank, uint64_t first, uint64_t whole)
+				uint64_t first, uint64_t whole)
 {
 	struct cua__reduce r = part->reduce;
 
 	if (r.mode == CUA_REDUCE_EXACT) {
-		part->exact = (struct cua__exact){
-			.op = cua__reduce_has_second(r.op) ? CUA_REDUCE_DOT : CUA_REDUCE_SUM,
-			.type = r.type,
-			.result_type = r.result_type,
-			.n = r.n,
-			.x = r.x,
-			.y = cua__reduce_has_second(r.op) ? r.y : NULL,
-			.partial = (struct cua_exact *)(void *)part->mine,
-			.fresh = 1,
-		};
+		part->exact = cua__reduce_exact(&r);
+		part->exact.result = NULL;
+		part->exact.partial = (struct cua_exact *)(void *)part->mine;
+		part->exact.fresh = 1;
 		return cua__exact_reduce(ctx, &part->exact);
 	}
 	r.first = first;
@@ -185,8 +180,6 @@ static enum cua_status run_part(struct cua_context *ctx, struct cua__group_part 
 		r.step = CUA__TREE_CHUNKS;
 		r.whole = whole;
 		r.partials = part->mine;
-		if (!r.n && (whole || rank))
-			return CUA_OK;
 	} else {
 		r.step = CUA__TREE_VALUE;
 		r.result = part->mine;
@@ -228,8 +221,10 @@ static enum cua_status run(struct cua_group *g)
 	count_bytes(g, &g->parts[0].reduce, whole, g->bytes);
 	cua__group_place(g, g->bytes);
 	for (uint32_t i = 0; i < g->local && !status; i++) {
-		CUA__GROUP_IN(g->contexts[i], status,
-			      run_part(g->contexts[i], &g->parts[i], g->first + i, first, whole));
+		/* in mode FIXED an empty part has no values */
+		if (g->bytes[g->first + i])
+			CUA__GROUP_IN(g->contexts[i], status,
+				      run_part(g->contexts[i], &g->parts[i], first, whole));
 		first += g->parts[i].reduce.n;
 	}
 	for (uint32_t i = 0; i < g->size; i++)

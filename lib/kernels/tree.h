@@ -74,7 +74,8 @@ CUA_FN struct cua__tree_shape cua__tree_shape(uint64_t n, size_t size)
 
 /*
  * The part of the tree that a call makes, for a call with n elements. The strips of a part are those
- * of the whole array, so the part must begin at a chunk of it for chunks that are the whole's.
+ * of the whole array. If the part begins at a chunk of the whole, so are its chunks. An empty part has
+ * none.
  */
 CUA_FN struct cua__tree_shape cua__tree_shape_of(const struct cua__reduce *r, uint64_t n,
 						 size_t size)
@@ -107,8 +108,6 @@ CUA_FN uint32_t cua__tree_strip(const struct cua__tree_shape *s, uint64_t first,
 }
 
 /* ---- values ---- */
-
-/* The largest has CUA__TREE_VALUE_BYTES. */
 
 /* A 128-bit sum of integers, in two's complement. */
 struct cua__wide {
