@@ -685,7 +685,7 @@ planted 'the next tile in the word of the tile' segment_runs.tmpl \
 planted 'a last run of a tile that is not pending' segment_runs.tmpl \
   's/is_pending = is_last || n > TINY/is_pending = n > TINY/' segment
 planted 'a pending run without the end that the next tile has' segment_runs.tmpl \
-  's/is_pending || i == 0 ||/is_pending ||/' segment
+  's/i == 0 || run == f->capacity ||/run == f->capacity || i > 0 \&\&/' segment
 planted 'a pending run whose next run has no offset' segment_runs.tmpl \
   's/local - CUA_READ(locals\[i - 1\]) > TINY))/0))/' segment
 planted 'the end of the last run within the capacity' segment_runs.tmpl \
