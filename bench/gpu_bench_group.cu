@@ -4,6 +4,9 @@
  * two contexts if there is a single GPU. The peer is one context on a part, in the same run. So
  * "x peer" is the number of GPUs that the group is worth. Each result is checked.
  *
+ * Then sums of arrays that each rank has. The peer is a copy of each array to the next rank: two ranks
+ * have to send as many bytes.
+ *
  * A run is a series of calls by the host's clock, from idle GPUs to idle GPUs.
  */
 #include <math.h>
@@ -59,11 +62,10 @@ static void open_ranks(void)
 	printf("%u ranks on %d GPU%s\n", ranks, devices, devices == 1 ? "" : "s");
 }
 
-/* Times `calls` calls, by the clock, on `used` ranks with `elements` elements in total. */
+/* Times `calls` calls, by the clock, on `used` ranks with `bytes` bytes in total. */
 template <typename Call>
-static void row(enum table_kind kind, const char *way, uint32_t used, size_t elements, Call call)
+static void row(enum table_kind kind, const char *way, uint32_t used, double bytes, Call call)
 {
-	const double bytes = (double)elements * sizeof(float);
 	double rates[BENCH_RUNS];
 	char note[32];
 	struct figure f;
@@ -134,15 +136,72 @@ static void sums(size_t length, enum cua_reduce_mode mode, const char *name)
 	wanted = reference();
 	snprintf(title, sizeof(title), "%.9s, %.9s a rank", name, size_text(text, length));
 	table_begin(&table, title);
-	row(TABLE_PEER, "cua_reduce, one context", 1, length, [&] {
+	row(TABLE_PEER, "cua_reduce, one context", 1, (double)length * sizeof(float), [&] {
 		return cua_reduce(contexts[0], &o, CUA_REDUCE_SUM, CUA_F32, length, arrays[0], NULL,
 				  results[0]);
 	});
-	row(TABLE_OURS, "cua_group_reduce", ranks, ranks * length, [&] {
+	row(TABLE_OURS, "cua_group_reduce", ranks, (double)ranks * length * sizeof(float), [&] {
 		return cua_group_reduce(group, &o, CUA_REDUCE_SUM, CUA_F32, lengths,
 					(const void *const *)arrays, NULL, (void *const *)results);
 	});
 	check_results(wanted, name);
+	table_end(&table);
+}
+
+static __global__ void set_kernel(uint64_t *x, size_t n, uint64_t value)
+{
+	for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < n;
+	     i += gridDim.x * (size_t)blockDim.x)
+		x[i] = value;
+}
+
+/* Rank r has r + 1 in each place. */
+static void check_counts(size_t length)
+{
+	for (uint32_t r = 0; r < ranks; r++) {
+		need(!cudaSetDevice(cua_context_device(contexts[r])), "cudaSetDevice");
+		set_kernel<<<1024, 256>>>((uint64_t *)arrays[r], length, r + 1);
+		need(!cudaDeviceSynchronize(), "set");
+	}
+	need(!cudaSetDevice(0), "cudaSetDevice");
+	check(cua_group_sum(group, CUA_U64, length, (void *const *)arrays), "cua_group_sum");
+	for (uint32_t r = 0; r < ranks; r++) {
+		uint64_t least, most;
+
+		check(cua_reduce(contexts[r], NULL, CUA_REDUCE_MIN, CUA_U64, length, arrays[r],
+				 NULL, &least),
+		      "least");
+		check(cua_reduce(contexts[r], NULL, CUA_REDUCE_MAX, CUA_U64, length, arrays[r],
+				 NULL, &most),
+		      "most");
+		need(least == ranks * (ranks + 1) / 2 && most == least, "cua_group_sum");
+	}
+}
+
+static enum cua_status copy_to_next(size_t bytes)
+{
+	for (uint32_t r = 0; r < ranks; r++)
+		if (cudaMemcpyAsync((char *)arrays[(r + 1) % ranks] + bytes, arrays[r], bytes,
+				    cudaMemcpyDefault,
+				    (cudaStream_t)cua_context_stream(contexts[r])))
+			return CUA_ERROR_CUDA;
+	return CUA_OK;
+}
+
+/* length: counts of a rank. */
+static void counts(size_t length)
+{
+	const double bytes = (double)length * sizeof(uint64_t);
+	char title[sizeof(table.name)], text[24];
+
+	need(2 * length * sizeof(uint64_t) <= room * sizeof(float), "room for copies");
+	snprintf(title, sizeof(title), "%.9s counts a rank", size_text(text, length));
+	table_begin(&table, title);
+	row(TABLE_PEER, "a copy to the next rank", ranks, bytes,
+	    [&] { return copy_to_next(length * sizeof(uint64_t)); });
+	row(TABLE_OURS, "cua_group_sum", ranks, bytes,
+	    [&] { return cua_group_sum(group, CUA_U64, length, (void *const *)arrays); });
+	check_counts(length);
 	table_end(&table);
 }
 
@@ -169,6 +228,10 @@ int main(int argc, char **argv)
 		sums((size_t)1 << 18, modes[i].mode, modes[i].name);
 		sums((size_t)1 << 13, modes[i].mode, modes[i].name);
 	}
+	set_timing(CALL_WAIT, 1);
+	counts(256);
+	counts((size_t)1 << (small ? 12 : 20));
+	counts((size_t)1 << (small ? 14 : 27));
 	cua_group_destroy(group);
 	for (uint32_t r = 0; r < ranks; r++)
 		cua_context_destroy(contexts[r]);

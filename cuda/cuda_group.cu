@@ -282,6 +282,203 @@ static enum cua_status cuda_gather(struct cua_group *g, const size_t *bytes)
 	return status;
 }
 
+/* ---- sums of arrays ---- */
+
+/*
+ * Ranks read only memory of the group or of a workspace, because a peer may not be able to access the
+ * user's array. That is so for memory of cudaMallocAsync, and of cuMemCreate.
+ *
+ * A short array goes to the slots of the group: each rank copies its array to its slot, and after a
+ * barrier adds the slots of the other ranks to its array. The argument for slots is that of
+ * group_backend.h.
+ *
+ * A long array goes in pieces through two windows in the workspace of each rank. Rank r owns share r of
+ * a piece. Each rank copies the piece to its window. After a barrier rank r adds its share of the
+ * windows of the other ranks to that of its own, which no other rank reads or writes. After another
+ * barrier each rank copies the shares of all ranks to its array. A rank writes a window again two
+ * pieces later, after the barriers of the piece between, which follow all reads of it. A last barrier
+ * is before later work of the streams, which may use the workspace.
+ */
+#define WINDOW_BYTES ((size_t)32 << 20)
+#define SUM_THREADS 256
+
+struct sum_sources {
+	const void *from[MOST_SOURCES];
+	uint32_t count;
+};
+
+template <typename T>
+static __global__ void __launch_bounds__(SUM_THREADS)
+	sum_kernel(const __grid_constant__ struct sum_sources s, void *to, uint64_t n)
+{
+	const uint64_t step = (uint64_t)gridDim.x * SUM_THREADS;
+
+	for (uint64_t i = (uint64_t)blockIdx.x * SUM_THREADS + threadIdx.x; i < n; i += step) {
+		T sum = ((const T *)to)[i];
+
+#pragma unroll
+		for (uint32_t k = 0; k < MOST_SOURCES; k++)
+			if (k < s.count)
+				sum += ((const T *)s.from[k])[i];
+		((T *)to)[i] = sum;
+	}
+}
+
+static enum cua_status copy_here(struct cua_context *ctx, void *to, const void *from, size_t bytes)
+{
+	return cua__cuda_status(
+		ctx, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_of(ctx)));
+}
+
+/* Adds n elements at the sources to those at `to`. */
+static enum cua_status add_sources(struct cua_context *ctx, const struct sum_sources &s, void *to,
+				   size_t n, size_t size)
+{
+	const size_t most = (size_t)ctx->processors * 8;
+	const size_t blocks = (n + SUM_THREADS - 1) / SUM_THREADS;
+	const unsigned grid = (unsigned)(blocks < most ? blocks : most);
+
+	return cua__launch(ctx, size == 4 ? sum_kernel<uint32_t> : sum_kernel<uint64_t>, grid,
+			   SUM_THREADS, 0, s, to, (uint64_t)n);
+}
+
+/*
+ * Adds n elements at from(j) of each other rank j to those at `to` of rank i. Without peer access, each
+ * source is copied to `landing` first.
+ */
+template <typename F>
+static enum cua_status add_others(struct cua_group *g, uint32_t i, F from, void *to, void *landing,
+				  size_t n, size_t size)
+{
+	struct cua_context *ctx = g->contexts[i];
+	const int previous = ctx->runtime->enter(ctx);
+	enum cua_status status = CUA_OK;
+	struct sum_sources s = {};
+
+	for (uint32_t j = 0; j < g->local && n && !status; j++) {
+		if (i != j && g->all_peers) {
+			s.from[s.count++] = from(j);
+		} else if (i != j) {
+			s.from[s.count++] = landing;
+			status = copy_here(ctx, landing, from(j), n * size);
+		}
+		if (!status && s.count &&
+		    (!g->all_peers || s.count == MOST_SOURCES || j + 1 == g->local)) {
+			status = add_sources(ctx, s, to, n, size);
+			s.count = 0;
+		}
+	}
+	ctx->runtime->leave(ctx, previous);
+	return status;
+}
+
+/* The context's device need not be current for a copy in a stream that is not a default stream. */
+static enum cua_status copy_in(struct cua_context *ctx, void *to, const void *from, size_t bytes)
+{
+	const int previous = enter_default(ctx);
+	enum cua_status status = bytes ? copy_here(ctx, to, from, bytes) : CUA_OK;
+
+	leave_default(ctx, previous);
+	return status;
+}
+
+static enum cua_status sum_by_slots(struct cua_group *g, size_t n, size_t size)
+{
+	const size_t slot = g->slot * g->slot_bytes;
+	enum cua_status status = CUA_OK;
+
+	for (uint32_t i = 0; i < g->local && !status; i++)
+		status = copy_in(g->contexts[i], g->parts[i].slots + slot, g->parts[i].array,
+				 n * size);
+	if (!status)
+		status = barrier(g);
+	if (!status)
+		g->slot ^= 1;
+	for (uint32_t i = 0; i < g->local && !status; i++)
+		status = add_others(
+			g, i, [=](uint32_t j) { return g->parts[j].slots + slot; },
+			g->parts[i].array, NULL, n, size);
+	return status;
+}
+
+/* The first element of a rank's share of a piece of n elements. */
+static size_t share_of(const struct cua_group *g, uint32_t rank, size_t n)
+{
+	size_t begin, end;
+
+	cua__share(n, rank, g->local, &begin, &end);
+	return begin;
+}
+
+/* A piece of n elements that begins `at` bytes into the arrays, by the windows at `window`. */
+static enum cua_status sum_piece(struct cua_group *g, size_t at, size_t window, size_t landing,
+				 size_t n, size_t size)
+{
+	enum cua_status status = CUA_OK;
+
+	for (uint32_t i = 0; i < g->local && !status; i++)
+		status = copy_in(g->contexts[i], g->parts[i].window + window,
+				 (const char *)g->parts[i].array + at, n * size);
+	if (!status)
+		status = barrier(g);
+	for (uint32_t i = 0; i < g->local && !status; i++) {
+		const size_t first = share_of(g, i, n), count = share_of(g, i + 1, n) - first;
+
+		status = add_others(
+			g, i,
+			[=](uint32_t j) { return g->parts[j].window + window + first * size; },
+			g->parts[i].window + window + first * size, g->parts[i].window + landing,
+			count, size);
+	}
+	if (!status)
+		status = barrier(g);
+	for (uint32_t i = 0; i < g->local; i++)
+		for (uint32_t j = 0; j < g->local && !status; j++) {
+			const size_t first = share_of(g, j, n);
+			const size_t count = share_of(g, j + 1, n) - first;
+
+			status = copy_in(g->contexts[i],
+					 (char *)g->parts[i].array + at + first * size,
+					 g->parts[j].window + window + first * size, count * size);
+		}
+	return status;
+}
+
+/* Whether a slot has room for the array. */
+static int is_short(const struct cua_group *g, size_t bytes)
+{
+	return g->all_peers && bytes <= g->slot_bytes;
+}
+
+static size_t cuda_sum_scratch(const struct cua_group *g, size_t bytes)
+{
+	if (g->local < 2 || is_short(g, bytes))
+		return 0;
+	if (bytes <= WINDOW_BYTES)
+		return cua__scratch_size(bytes) * (g->all_peers ? 1 : 2);
+	return WINDOW_BYTES * (g->all_peers ? 2 : 3);
+}
+
+static enum cua_status cuda_sum(struct cua_group *g, size_t n, size_t size)
+{
+	const size_t most = WINDOW_BYTES / size, bytes = n * size;
+	const size_t landing = bytes <= WINDOW_BYTES ? cua__scratch_size(bytes) : 2 * WINDOW_BYTES;
+	enum cua_status status = CUA_OK, last;
+	size_t window = 0;
+
+	if (g->local < 2)
+		return CUA_OK;
+	if (is_short(g, bytes))
+		return sum_by_slots(g, n, size);
+	for (size_t at = 0, count; at < n && !status; at += count) {
+		count = n - at < most ? n - at : most;
+		status = sum_piece(g, at * size, window, landing, count, size);
+		window ^= WINDOW_BYTES;
+	}
+	last = barrier(g);
+	return status ? status : last;
+}
+
 /* In the order of the struct's members. */
-const struct cua__group_ops cua__cuda_group = {cuda_open, cuda_close, cuda_begin, cuda_end,
-					       cuda_gather};
+const struct cua__group_ops cua__cuda_group = {cuda_open,   cuda_close, cuda_begin,      cuda_end,
+					       cuda_gather, cuda_sum,   cuda_sum_scratch};

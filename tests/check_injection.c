@@ -441,6 +441,8 @@ static void run_group(struct run *r)
 	size_t n[2] = {n_now, n_now}, bytes;
 	double sum[2] = {0, 0}, first;
 	void *sums[2] = {&sum[0], &sum[1]};
+	uint64_t numbers[2] = {3, 4};
+	void *arrays[2] = {&numbers[0], &numbers[1]};
 
 	DO(cua_context_create(CUA_BACKEND_CPU, 0, &contexts[1]));
 	DO(cua_group_create_devices(2, contexts, &group));
@@ -451,6 +453,9 @@ static void run_group(struct run *r)
 	o.mode = CUA_REDUCE_EXACT;
 	DO(cua_group_reduce(group, &o, CUA_REDUCE_SUM, CUA_F64, n, x, NULL, sums));
 	TRUE(sum[0] == sum[1] && sum[0] <= first + 1 && sum[0] >= first - 1);
+	DO(cua_group_sum_workspace(group, CUA_U64, 1, &bytes));
+	DO(cua_group_sum(group, CUA_U64, 1, arrays));
+	TRUE(numbers[0] == 7 && numbers[1] == 7);
 out:
 	cua_group_destroy(group);
 	cua_context_destroy(contexts[1]);

@@ -706,7 +706,11 @@ static enum cua_status made_array(enum cua_status status)
 	X(cua_group_reduce_workspace, PLAIN,                                                       \
 	  cua_group_reduce_workspace(group(), reduce_options(), REDUCTION, type(), count(),        \
 				     or_null(outputs())))                                          \
+	X(cua_group_set_timeout, PLAIN, cua_group_set_timeout(group(), (double)count()))           \
 	X(cua_group_size, LENIENT, fine(cua_group_size(group()) <= 2))                             \
+	X(cua_group_sum, PLAIN, cua_group_sum(group(), type(), count(), outs()))                   \
+	X(cua_group_sum_workspace, PLAIN,                                                          \
+	  cua_group_sum_workspace(group(), type(), count(), or_null(outputs())))                   \
 	X(cua_hang_report_text, PLAIN,                                                             \
 	  cua_hang_report_text(or_null(memory), text_size(), or_null(outputs())))                  \
 	X(cua_hashmap_assign_n, PLAIN, cua_hashmap_assign_n(map(), count(), in(), in(), out()))    \

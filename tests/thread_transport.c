@@ -12,6 +12,7 @@ struct end {
 	/* offered to the other ranks between two barriers */
 	const void *const *send;
 	const size_t *send_bytes;
+	const uint64_t *numbers;
 	enum cua_status status;
 };
 
@@ -67,6 +68,30 @@ static enum cua_status exchange(void *self, const void *const *send, const size_
 			memcpy(receive[r], from->send[me->rank], receive_bytes[r]);
 	}
 	return barrier(hub) ? CUA_OK : CUA_ERROR_SYSTEM;
+}
+
+static enum cua_status sum_u64(void *self, uint64_t *x, size_t n)
+{
+	struct end *me = self;
+	struct thread_hub *hub = me->hub;
+	uint64_t *sums;
+	int here;
+
+	if (me->calls++ == me->fails_at)
+		return CUA_ERROR_SYSTEM;
+	me->numbers = x;
+	if (!barrier(hub))
+		return CUA_ERROR_SYSTEM;
+	sums = test_malloc(n * sizeof(*sums));
+	for (size_t i = 0; i < n; i++) {
+		sums[i] = 0;
+		for (uint32_t r = 0; r < hub->size; r++)
+			sums[i] += hub->ends[r].numbers[i];
+	}
+	here = barrier(hub);
+	memcpy(x, sums, n * sizeof(*sums));
+	free(sums);
+	return here ? CUA_OK : CUA_ERROR_SYSTEM;
 }
 
 static enum cua_status agree(void *self, enum cua_status mine, enum cua_status *all)
@@ -131,6 +156,7 @@ struct cua_transport thread_transport(struct thread_hub *hub, uint32_t rank)
 	t.rank = rank;
 	t.size = hub->size;
 	t.exchange = exchange;
+	t.sum_u64 = sum_u64;
 	t.agree = agree;
 	t.abort = abort_all;
 	return t;

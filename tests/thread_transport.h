@@ -22,7 +22,7 @@ void thread_hub_destroy(struct thread_hub *hub);
 struct cua_transport thread_transport(struct thread_hub *hub, uint32_t rank);
 
 /*
- * The exchange or agreement number `call` of this rank, from 0, returns CUA_ERROR_SYSTEM without
+ * The exchange, sum or agreement number `call` of this rank, from 0, returns CUA_ERROR_SYSTEM without
  * waiting for other ranks.
  */
 void thread_transport_fail(struct thread_hub *hub, uint32_t rank, unsigned call);

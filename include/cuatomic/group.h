@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Groups of contexts: reductions of an array that is divided among several GPUs, processes or
- * machines.
+ * machines, and sums of arrays that each of them has.
  *
  * Source: the ranks and collective calls of the Message Passing Interface standard (MPI 4.1, 2023).
  *
@@ -70,6 +70,9 @@ struct cua_group;
  *
  * A function that fails returns an error; a positive number counts as CUA_ERROR_SYSTEM. The library
  * then calls abort, and the group is broken: all later calls return the error.
+ *
+ * sum_u64 may be NULL on all ranks; the library then adds up by two calls of exchange. It may not be
+ * NULL on some ranks only.
  */
 struct cua_transport {
 	size_t struct_size; /* sizeof(struct cua_transport), set by the caller */
@@ -82,6 +85,8 @@ struct cua_transport {
 	 */
 	enum cua_status (*exchange)(void *self, const void *const *send, const size_t *send_bytes,
 				    void *const *receive, const size_t *receive_bytes);
+	/* Sets each x[i], i < n, to the sum of the x[i] of all ranks, modulo 2^64. */
+	enum cua_status (*sum_u64)(void *self, uint64_t *x, size_t n);
 	/* Sets *all to the least of the statuses that the ranks pass. */
 	enum cua_status (*agree)(void *self, enum cua_status mine, enum cua_status *all);
 	/*
@@ -89,6 +94,13 @@ struct cua_transport {
 	 * ranks may wait for ever.
 	 */
 	void (*abort)(void *self);
+	/*
+	 * From now on a function that has waited for other ranks for that many seconds returns
+	 * CUA_ERROR_TIMEOUT; 0: it waits for ever. May be NULL, if the transport has no time limit.
+	 */
+	void (*set_timeout)(void *self, double seconds);
+	/* The last call, by cua_group_destroy. May be NULL. */
+	void (*close)(void *self);
 };
 #define CUA_TRANSPORT_INIT CUA__SIZED_INIT(struct cua_transport)
 
@@ -110,19 +122,31 @@ CUA_API enum cua_status cua_group_create_devices(uint32_t n, struct cua_context 
 
 /*
  * Creates a group by a transport; this process has a single rank. The struct is copied; self and the
- * context must outlive the group. Ranks may have different backends. The call is local: processes
- * agree by themselves whether all have created the group.
- * Errors: NULL, VALUE (struct_size, size, or rank >= size), NO_MEMORY, CUDA.
+ * context must outlive the group. Ranks may have different backends. The group has 4 MiB of host memory
+ * and 8 bytes a rank for values on their way. The call is local: processes agree by themselves whether
+ * all have created the group.
+ * A transport by MPI comes with the library libcuatomic-mpi: cua_group_create_mpi in cuatomic/mpi.h.
+ * Errors: NULL, VALUE (struct_size, size, or rank >= size), NO_MEMORY, CUDA. After an error `close` is
+ * not called.
  */
 CUA_API enum cua_status cua_group_create(struct cua_context *ctx,
 					 const struct cua_transport *transport,
 					 struct cua_group **group);
 
 /*
- * Waits for the streams of the local ranks and frees the group; NULL is allowed. Local. Graphs captured
- * from its calls must not be launched afterwards, because they use its memory.
+ * Waits for the streams of the local ranks, calls `close` of the transport and frees the group; NULL is
+ * allowed. Local, apart from the transport. Graphs captured from its calls must not be launched
+ * afterwards, because they use its memory.
  */
 CUA_API void cua_group_destroy(struct cua_group *group);
+
+/*
+ * Local: limits how long a call waits for the other processes at a time, in seconds; 0 (the default)
+ * is without a limit. A call that reaches the limit returns CUA_ERROR_TIMEOUT, and so do all later
+ * calls of the group. A group whose ranks are all in this process does not wait for other processes.
+ * Errors: NULL, VALUE (negative or not finite), UNSUPPORTED (the transport has no time limit).
+ */
+CUA_API enum cua_status cua_group_set_timeout(struct cua_group *group, double seconds);
 
 /* The number of ranks; 0 for NULL. */
 CUA_API uint32_t cua_group_size(const struct cua_group *group);
@@ -165,6 +189,29 @@ CUA_API enum cua_status cua_group_reduce_workspace(struct cua_group *group,
 						   const struct cua_reduce_options *options,
 						   enum cua_reduce_op op, enum cua_type type,
 						   size_t n, size_t *bytes);
+
+/*
+ * Collective: adds up an array that every rank has, in place. x[i] has n elements, in memory that the
+ * context of local rank i can access; n is the same on all ranks. Afterwards element k of each array
+ * is the sum of the elements k of all ranks, modulo 2^32 or 2^64. Types: I32 U32 I64 U64. So the counts
+ * of cua_histogram become those of the whole data. The arrays must not overlap.
+ *
+ * If all ranks are in this process, the call is ordered in the streams of the contexts, does not wait,
+ * and may be captured as cua_group_reduce. With a transport, the call waits.
+ *
+ * Errors: NULL, TYPE, ALIGNMENT, SIZE, MEMORY_KIND, WORKSPACE, NO_MEMORY, CAPTURE, CUDA; VALUE (ranks
+ *   that differ in type or n; a transport with sum_u64 on some ranks only); OVERLAP (arrays of local
+ *   ranks); errors of the transport, after which the elements are undefined.
+ */
+CUA_API enum cua_status cua_group_sum(struct cua_group *group, enum cua_type type, size_t n,
+				      void *const *x);
+
+/*
+ * The workspace of cua_group_sum in each context for at most n elements: for cua_context_reserve.
+ * Local. Errors: NULL, TYPE, SIZE.
+ */
+CUA_API enum cua_status cua_group_sum_workspace(struct cua_group *group, enum cua_type type,
+						size_t n, size_t *bytes);
 
 /*
  * Where mode FIXED allows parts to be cut: sets *first to the index of the first element of part

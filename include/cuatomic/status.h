@@ -36,7 +36,8 @@
 	X(CUA_ERROR_CORRUPT, -18, "the object's memory is not consistent")                         \
 	X(CUA_ERROR_UNSUPPORTED, -19,                                                              \
 	  "the device, or this operation on this type, does not have this")                        \
-	X(CUA_ERROR_NOT_BUILT, -20, "this library was built without CUDA")
+	X(CUA_ERROR_NOT_BUILT, -20, "this library was built without CUDA")                         \
+	X(CUA_ERROR_TIMEOUT, -21, "another process did not answer in time")
 
 enum cua_status {
 #define CUA__STATUS(name, number, text) name = number,

@@ -19,13 +19,17 @@ struct cua__group_part {
 	struct cua__reduce reduce;
 	struct cua__exact exact;
 	char *slots; /* memory of the backend, CUA__GROUP_SLOTS times the values of all ranks */
-	char *mine;  /* the values of this rank; if all ranks are local, their place in all */
-	char *all;   /* the values of all ranks, in their order */
+	/* of a call that gathers values, in a slot */
+	char *mine; /* the values of this rank; if all ranks are local, their place in all */
+	char *all;  /* the values of all ranks, in their order */
+	/* of a sum of arrays */
+	void *array;
+	char *window; /* scratch memory, sum_scratch bytes */
 };
 
 /*
- * Ranks of a process read each other's values. Calls alternate between two slots, and each call has a
- * barrier before these reads. So a rank writes a slot again only after the barrier of the call
+ * Ranks of a process read each other's values in slots. Calls that use slots alternate between two, and
+ * each has a barrier before these reads. So a rank writes a slot again only after the barrier of the call
  * between, and that barrier follows all reads of the slot. In a graph the streams of all ranks join
  * and leave at each call, and the caller orders the graph with other work of the ranks.
  */
@@ -39,7 +43,10 @@ struct cua__group_record {
 	uint64_t n;
 };
 
-enum cua__group_call { CUA__GROUP_REDUCE = 1 };
+enum cua__group_call { CUA__GROUP_REDUCE = 1, CUA__GROUP_SUM = 2 };
+
+/* The most numbers that a transport adds up in one call, if they are not the user's own array. */
+#define CUA__GROUP_WORDS ((size_t)256 << 10)
 
 struct cua_group {
 	uint32_t size, first, local;
@@ -48,11 +55,17 @@ struct cua_group {
 	struct cua_transport transport;
 	enum cua_status broken; /* the status of all later calls, if not OK */
 	unsigned slot;          /* of the next call */
-	void **events;          /* of a backend with streams: an event for each local rank */
-	int all_peers;          /* each device can access the memory of each other device */
-	int forked;             /* the streams of the other ranks have joined a capture */
+	size_t slot_bytes;
+	void **events; /* of a backend with streams: an event for each local rank */
+	int all_peers; /* each device can access the memory of each other device */
+	int forked;    /* the streams of the other ranks have joined a capture */
 	/* host memory that a transport reads and writes in place of a GPU's, or NULL */
 	char *staging;
+	/*
+	 * host memory of a group with a transport, for sums: CUA__GROUP_WORDS numbers, and as many
+	 * and one for each rank that are received
+	 */
+	uint64_t *words;
 	struct cua__group_part *parts;            /* of the local ranks */
 	struct cua__group_record *mine, *records; /* of the local ranks, and of all ranks */
 	size_t *bytes;                            /* that each rank passes to all ranks */
@@ -77,6 +90,13 @@ struct cua__group_ops {
 	 * each rank i, bytes[i] bytes, to its place in parts[j].all of each other rank j.
 	 */
 	enum cua_status (*gather)(struct cua_group *g, const size_t *bytes);
+	/*
+	 * Where all ranks are local: after the earlier work of all ranks, adds up parts[i].array of
+	 * all ranks i in place, n elements of `size` bytes, 4 or 8. Each rank has scratch memory of
+	 * sum_scratch(g, n * size) bytes in parts[i].window.
+	 */
+	enum cua_status (*sum)(struct cua_group *g, size_t n, size_t size);
+	size_t (*sum_scratch)(const struct cua_group *g, size_t bytes);
 };
 
 #ifdef __cplusplus

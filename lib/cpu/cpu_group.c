@@ -31,10 +31,62 @@ static enum cua_status cpu_gather(struct cua_group *g, const size_t *bytes)
 	return CUA_OK;
 }
 
+struct sum_job {
+	const struct cua_group *group;
+	size_t n;
+};
+
+/* Elements that fit into the cache with those of a few ranks. */
+enum { SUM_BLOCK = 1024, SUM_GRAIN = 16384 };
+
+#define SUM(name, T)                                                                               \
+	static void name(void *arg, unsigned worker, unsigned workers)                             \
+	{                                                                                          \
+		const struct sum_job *job = arg;                                                   \
+		const struct cua__group_part *parts = job->group->parts;                           \
+		size_t begin, end;                                                                 \
+		T sums[SUM_BLOCK];                                                                 \
+                                                                                                   \
+		cua__share(job->n, worker, workers, &begin, &end);                                 \
+		for (size_t at = begin; at < end; at += SUM_BLOCK) {                               \
+			const size_t n = end - at < SUM_BLOCK ? end - at : SUM_BLOCK;              \
+                                                                                                   \
+			memset(sums, 0, sizeof(sums));                                             \
+			for (uint32_t r = 0; r < job->group->local; r++)                           \
+				for (size_t i = 0; i < n; i++)                                     \
+					sums[i] += ((const T *)parts[r].array)[at + i];            \
+			for (uint32_t r = 0; r < job->group->local; r++)                           \
+				memcpy((T *)parts[r].array + at, sums, n * sizeof(T));             \
+		}                                                                                  \
+	}
+SUM(sum_32, uint32_t)
+SUM(sum_64, uint64_t)
+
+/* By the threads of rank 0. */
+static enum cua_status cpu_sum(struct cua_group *g, size_t n, size_t size)
+{
+	struct cua_context *ctx = g->contexts[0];
+	struct sum_job job = {g, n};
+
+	if (g->local > 1)
+		cua__parallel(ctx, cua__workers(ctx, n, SUM_GRAIN), size == 4 ? sum_32 : sum_64,
+			      &job);
+	return CUA_OK;
+}
+
+static size_t cpu_sum_scratch(const struct cua_group *g, size_t bytes)
+{
+	(void)g;
+	(void)bytes;
+	return 0;
+}
+
 const struct cua__group_ops cua__cpu_group = {
 	.open = nothing,
 	.close = cpu_close,
 	.begin = nothing,
 	.end = nothing,
 	.gather = cpu_gather,
+	.sum = cpu_sum,
+	.sum_scratch = cpu_sum_scratch,
 };

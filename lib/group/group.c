@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Groups: creation, agreement, and the exchange of values between ranks. */
+/* Groups: creation, agreement, and the exchange of values and sums between ranks. */
 #include "config.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,6 +41,59 @@ static enum cua_status exchange_all(struct cua_group *g, const void *from, const
 		to += bytes[r];
 	}
 	return exchange(g);
+}
+
+/*
+ * Rank r adds up share r of the numbers, which it receives from all ranks, and sends the sums to all
+ * ranks.
+ */
+static enum cua_status sum_by_exchange(struct cua_group *g, uint64_t *x, size_t n)
+{
+	uint64_t *received = g->words + CUA__GROUP_WORDS;
+	enum cua_status status;
+	size_t first, end, own;
+
+	cua__share(n, g->first, g->size, &first, &end);
+	own = end - first;
+	for (uint32_t r = 0; r < g->size; r++) {
+		size_t from, to;
+
+		cua__share(n, r, g->size, &from, &to);
+		g->send[r] = x + from;
+		g->send_bytes[r] = (to - from) * sizeof(*x);
+		g->receive[r] = received + r * own;
+		g->receive_bytes[r] = own * sizeof(*x);
+	}
+	status = exchange(g);
+	if (status)
+		return status;
+	memset(x + first, 0, own * sizeof(*x));
+	for (uint32_t r = 0; r < g->size; r++)
+		for (size_t i = 0; i < own; i++)
+			x[first + i] += received[r * own + i];
+	for (uint32_t r = 0; r < g->size; r++) {
+		size_t from, to;
+
+		cua__share(n, r, g->size, &from, &to);
+		g->send[r] = x + first;
+		g->send_bytes[r] = own * sizeof(*x);
+		g->receive[r] = received + from;
+		g->receive_bytes[r] = (to - from) * sizeof(*x);
+	}
+	status = exchange(g);
+	if (!status)
+		memcpy(x, received, n * sizeof(*x));
+	return status;
+}
+
+enum cua_status cua__group_sum_words(struct cua_group *g, uint64_t *x, size_t n)
+{
+	enum cua_status status;
+
+	if (!g->transport.sum_u64)
+		return sum_by_exchange(g, x, n);
+	status = g->transport.sum_u64(g->transport.self, x, n);
+	return status ? fail(g, status) : CUA_OK;
 }
 
 enum cua_status cua__group_agree(struct cua_group *g, enum cua_status mine)
@@ -82,17 +136,15 @@ enum cua_status cua__group_meet(struct cua_group *g, const struct cua__group_rec
 
 /* ---- values ---- */
 
-/* A rank has at most the values of the tree's chunks. */
-size_t cua__group_most_bytes(void)
-{
-	return CUA__TREE_CHUNKS * CUA__TREE_VALUE_BYTES;
-}
+/* The most bytes that a rank passes to cua__group_gather: the values of the tree's chunks. */
+#define MOST_BYTES ((size_t)CUA__TREE_CHUNKS * CUA__TREE_VALUE_BYTES)
 
-size_t cua__group_most_total(uint32_t size)
+/* The most bytes of all ranks. */
+static size_t most_total(uint32_t size)
 {
-	const size_t exact = size * sizeof(struct cua_exact), tree = cua__group_most_bytes();
+	const size_t exact = size * sizeof(struct cua_exact);
 
-	return exact > tree ? exact : tree;
+	return exact > MOST_BYTES ? exact : MOST_BYTES;
 }
 
 /* By staging memory if the context's memory is not the host's. */
@@ -115,11 +167,10 @@ static enum cua_status gather_remotely(struct cua_group *g, const size_t *bytes,
 	if (!status && !g->staging)
 		return exchange_all(g, part->mine, bytes, part->all);
 	if (!status)
-		status = exchange_all(g, g->staging, bytes, g->staging + cua__group_most_bytes());
+		status = exchange_all(g, g->staging, bytes, g->staging + MOST_BYTES);
 	if (!status && total)
 		CUA__GROUP_IN(ctx, status,
-			      ctx->runtime->copy(ctx, part->all,
-						 g->staging + cua__group_most_bytes(), total));
+			      ctx->runtime->copy(ctx, part->all, g->staging + MOST_BYTES, total));
 	return status;
 }
 
@@ -132,14 +183,13 @@ enum cua_status cua__group_gather(struct cua_group *g, const size_t *bytes, enum
 
 void cua__group_place(struct cua_group *g, const size_t *bytes)
 {
-	const size_t total = cua__group_most_total(g->size);
 	size_t before = 0;
 
 	for (uint32_t i = 0; i < g->local; i++) {
 		struct cua__group_part *part = &g->parts[i];
 
-		part->all = part->slots + g->slot * total;
-		part->mine = g->has_transport ? part->slots + total : part->all + before;
+		part->all = part->slots + g->slot * g->slot_bytes;
+		part->mine = g->has_transport ? part->slots + g->slot_bytes : part->all + before;
 		before += bytes[i];
 	}
 }
@@ -149,11 +199,10 @@ void cua__group_place(struct cua_group *g, const size_t *bytes)
 /* Where a call has finished when it returns, a single slot is enough. */
 static size_t slots_bytes(const struct cua_group *g)
 {
-	const size_t total = cua__group_most_total(g->size);
-
 	if (g->has_transport)
-		return total + cua__group_most_bytes();
-	return g->contexts[0]->runtime->kind == CUA_BACKEND_CPU ? total : CUA__GROUP_SLOTS * total;
+		return g->slot_bytes + MOST_BYTES;
+	return g->slot_bytes *
+	       (g->contexts[0]->runtime->kind == CUA_BACKEND_CPU ? 1 : CUA__GROUP_SLOTS);
 }
 
 static enum cua_status allocate_slots(struct cua_group *g)
@@ -170,6 +219,27 @@ static enum cua_status allocate_slots(struct cua_group *g)
 	return status;
 }
 
+/* Host memory that a transport reads and writes. */
+static enum cua_status allocate_host(struct cua_group *g)
+{
+	const size_t words = (2 * CUA__GROUP_WORDS + g->size) * sizeof(*g->words);
+	struct cua_context *ctx = g->contexts[0];
+	enum cua_status status = CUA_OK;
+
+	if (!g->has_transport)
+		return CUA_OK;
+	if (ctx->runtime->kind == CUA_BACKEND_CPU) {
+		g->words = malloc(words);
+		return g->words ? CUA_OK : CUA_ERROR_NO_MEMORY;
+	}
+	CUA__GROUP_IN(ctx, status, ctx->runtime->allocate_mapped(ctx, words, (void **)&g->words));
+	if (!status)
+		CUA__GROUP_IN(ctx, status,
+			      ctx->runtime->allocate_mapped(ctx, MOST_BYTES + g->slot_bytes,
+							    (void **)&g->staging));
+	return status;
+}
+
 static void destroy(struct cua_group *g)
 {
 	struct cua_context *ctx = g->contexts ? g->contexts[0] : NULL;
@@ -181,6 +251,10 @@ static void destroy(struct cua_group *g)
 								       g->parts[i].slots));
 	if (g->staging)
 		CUA__GROUP_IN(ctx, g->broken, ctx->runtime->release_mapped(ctx, g->staging));
+	if (g->words && ctx->runtime->kind == CUA_BACKEND_CPU)
+		free(g->words);
+	else if (g->words)
+		CUA__GROUP_IN(ctx, g->broken, ctx->runtime->release_mapped(ctx, g->words));
 	free(g->contexts);
 	free(g->events);
 	free(g->parts);
@@ -207,6 +281,7 @@ static enum cua_status create(uint32_t size, uint32_t first, uint32_t local,
 	g->size = size;
 	g->first = first;
 	g->local = local;
+	g->slot_bytes = most_total(size);
 	g->has_transport = transport != NULL;
 	if (transport)
 		g->transport = *transport;
@@ -225,11 +300,8 @@ static enum cua_status create(uint32_t size, uint32_t first, uint32_t local,
 	if (!g->contexts || !g->events || !g->parts || !g->mine || !g->records || !g->bytes ||
 	    !g->send || !g->receive || !g->send_bytes || !g->receive_bytes)
 		status = CUA_ERROR_NO_MEMORY;
-	if (!status && transport && ctx->runtime->kind != CUA_BACKEND_CPU)
-		CUA__GROUP_IN(ctx, status,
-			      ctx->runtime->allocate_mapped(
-				      ctx, cua__group_most_bytes() + cua__group_most_total(size),
-				      (void **)&g->staging));
+	if (!status)
+		status = allocate_host(g);
 	if (!status)
 		status = allocate_slots(g);
 	if (!status)
@@ -303,8 +375,24 @@ void cua_group_destroy(struct cua_group *group)
 		return;
 	cancel = cua__cancel_disable();
 	CUA__OPS(group->contexts[0], group)->close(group);
+	if (group->transport.close)
+		group->transport.close(group->transport.self);
 	destroy(group);
 	cua__cancel_restore(cancel);
+}
+
+enum cua_status cua_group_set_timeout(struct cua_group *group, double seconds)
+{
+	if (!group)
+		return CUA_ERROR_NULL;
+	if (!(seconds >= 0) || isinf(seconds))
+		return CUA_ERROR_VALUE;
+	if (!group->has_transport)
+		return CUA_OK;
+	if (!group->transport.set_timeout)
+		return CUA_ERROR_UNSUPPORTED;
+	group->transport.set_timeout(group->transport.self, seconds);
+	return CUA_OK;
 }
 
 uint32_t cua_group_size(const struct cua_group *group)

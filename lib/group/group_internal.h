@@ -43,8 +43,10 @@ void cua__group_place(struct cua_group *g, const size_t *bytes);
  */
 enum cua_status cua__group_gather(struct cua_group *g, const size_t *bytes, enum cua_status status);
 
-/* The most bytes that a rank passes to cua__group_gather, and the bytes of all ranks. */
-size_t cua__group_most_bytes(void);
-size_t cua__group_most_total(uint32_t size);
+/*
+ * Where there is a transport: sets each x[i], i < n, to the sum of the x[i] of all ranks. Host memory.
+ * n is at most CUA__GROUP_WORDS, if the transport does not have sum_u64.
+ */
+enum cua_status cua__group_sum_words(struct cua_group *g, uint64_t *x, size_t n);
 
 #endif /* CUATOMIC_GROUP_GROUP_INTERNAL_H */
