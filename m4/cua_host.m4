@@ -148,6 +148,47 @@ AC_SUBST([ZLIB_LIBS])
 AM_CONDITIONAL([HAVE_ZLIB], [test -n "$ZLIB_LIBS"])
 ])
 
+# CUA_MPI
+# MPI, for the library libcuatomic-mpi. MPICC has to compile with CC; Open MPI and MPICH take the
+# compiler from the environment. MPIRUN is for the tests.
+AC_DEFUN([CUA_MPI],
+[AC_ARG_WITH([mpi],
+  [AS_HELP_STRING([--with-mpi], [build libcuatomic-mpi by mpicc @<:@auto@:>@])],
+  [], [with_mpi=auto])
+AC_ARG_VAR([MPICC], [compiler of MPI programs, for libcuatomic-mpi])
+AC_SUBST([MPI_LIBS])
+AC_ARG_VAR([MPIRUN], [command that starts MPI programs, for the tests])
+cua_have_mpi=no
+cua_mpi_said="no (--without-mpi)"
+AS_CASE([$with_mpi],
+  [yes | no | auto], [],
+  [AC_MSG_ERROR([--with-mpi=$with_mpi: choose yes, no or auto])])
+AS_IF([test "$with_mpi" != no],
+  [cua_mpi_said="no (mpicc not found)"
+   AC_CHECK_PROGS([MPICC], [mpicc])
+   AC_CHECK_PROGS([MPIRUN], [mpirun mpiexec])
+   AS_IF([test -n "$MPICC"],
+     [AC_MSG_CHECKING([whether $MPICC compiles MPI programs])
+      cua_save_CC=$CC
+      OMPI_CC=$CC MPICH_CC=$CC
+      export OMPI_CC MPICH_CC
+      CC=$MPICC
+      AC_LINK_IFELSE([AC_LANG_PROGRAM([[#include <mpi.h>]],
+          [[MPI_Request r; return MPI_Iallreduce(MPI_IN_PLACE, 0, 0, MPI_UINT64_T, MPI_SUM, MPI_COMM_SELF, &r);]])],
+        [cua_have_mpi=yes
+         # libtool links by CC, so it needs the options of mpicc: those of Open MPI, or of MPICH
+         for cua_word in `$MPICC --showme:link 2>&AS_MESSAGE_LOG_FD || $MPICC -link_info 2>&AS_MESSAGE_LOG_FD`; do
+           AS_CASE([$cua_word], [-L* | -l* | -Wl,*], [MPI_LIBS="$MPI_LIBS $cua_word"])
+         done],
+        [cua_mpi_said="no ($MPICC does not compile MPI programs)"])
+      CC=$cua_save_CC
+      AC_MSG_RESULT([$cua_have_mpi])])])
+AS_IF([test $cua_have_mpi = yes], [cua_mpi_said="yes ($MPICC)"])
+AS_IF([test "$with_mpi$cua_have_mpi" = yesno],
+  [AC_MSG_ERROR([--with-mpi: $cua_mpi_said])])
+AM_CONDITIONAL([HAVE_MPI], [test $cua_have_mpi = yes])
+])
+
 # CUA_FUZZER
 # A clang with libFuzzer for tests/fuzz. It may differ from the compiler of the library.
 AC_DEFUN([CUA_FUZZER],

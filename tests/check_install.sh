@@ -7,7 +7,7 @@ set -euo pipefail
 # Set by `make check`.
 : "${top_srcdir:?}" "${top_builddir:?}" "${CC:?}" "${NVCC?}" "${NVCC_GENCODE?}" \
   "${CUDA_LIBDIR?}" "${SANITIZER_FLAGS?}" "${PKG_CONFIG?}" "${MAKE:?}" "${prefix?}" \
-  "${libdir:?}" "${includedir?}" "${pkgconfigdir?}" "${docdir:?}" "${ZLIB_LIBS?}" "${AWK:?}"
+  "${libdir:?}" "${includedir?}" "${pkgconfigdir?}" "${docdir:?}" "${ZLIB_LIBS?}" "${AWK:?}" "${MPICC?}" "${MPIRUN?}"
 
 if [ -z "$PKG_CONFIG" ] || ! command -v "${PKG_CONFIG%% *}" >/dev/null; then
   echo "skipped: no pkg-config"
@@ -89,6 +89,12 @@ if [ -f "$root$libdir/libcuatomic.so" ]; then
     build "${cc[@]}" -Wall -Wextra "${flags[@]}" "$root$docdir"/examples/kmer-count/*.c "${libs[@]}" -lz -pthread \
       -o "$tmp/kmer-count"
     [ "$("$tmp/kmer-count" -k 3 -d - - <<<$'>a\nACGTT')" = $'AAC 1\nACG 2' ]
+  fi
+  if [ -f "$root$libdir/libcuatomic-mpi.so" ]; then
+    read -ra mpi_flags < <(pc --cflags cuatomic-mpi)
+    read -ra mpi_libs < <(pc --libs cuatomic-mpi)
+    OMPI_CC=$CC MPICH_CC=$CC build "$MPICC" -Wall -Wextra "${mpi_flags[@]}" "$here/mpi_ranks.c" "${mpi_libs[@]}" \
+      -o "$tmp/mpi_ranks"
   fi
   # Linked with -ffast-math a program takes subnormal numbers as zero.
   build "${cc[@]}" -Wall -Wextra "${flags[@]}" -c "$here/install_fixed.c" -o "$tmp/fixed.o"

@@ -131,5 +131,21 @@ if [ "$soname" != libcuatomic.so.0 ]; then
   failed=1
 fi
 
+mpi=$top_builddir/mpi/.libs/libcuatomic-mpi.so
+if [ -f "$mpi" ]; then
+  symbols -v form=list "$top_srcdir/mpi/libcuatomic-mpi.symbols" | sort -u >"$tmp/versioned"
+  nm -D --defined-only --with-symbol-versions "$mpi" | awk '$2 != "A" { sub(/@@?/, " ", $3); print $3 }' | sort -u \
+    >"$tmp/exported"
+  if ! diff "$tmp/versioned" "$tmp/exported"; then
+    echo "libcuatomic-mpi.so does not export the symbols of mpi/libcuatomic-mpi.symbols"
+    failed=1
+  fi
+  soname=$(readelf -dW "$mpi" | sed -n 's/.*(SONAME).*\[\(.*\)\]$/\1/p')
+  if [ "$soname" != libcuatomic-mpi.so.0 ] || ! readelf -dW "$mpi" | grep 'NEEDED.*\[libcuatomic.so.0\]' >/dev/null; then
+    echo "libcuatomic-mpi.so has the soname $soname, or does not need libcuatomic"
+    failed=1
+  fi
+fi
+
 [ "$failed" = 0 ] || exit 1
 echo "$(wc -l <"$tmp/listed") symbols; needed: $(tr '\n' ' ' <"$tmp/needed")"
