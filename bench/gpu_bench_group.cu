@@ -4,8 +4,8 @@
  * two contexts if there is a single GPU. The peer is one context on a part, in the same run. So
  * "x peer" is the number of GPUs that the group is worth. Each result is checked.
  *
- * Then sums of arrays that each rank has. The peer is a copy of each array to the next rank: two ranks
- * have to send as many bytes.
+ * Sums of arrays follow, which each rank has. The peer is a copy of each array to the next rank: two ranks
+ * have to send as many bytes. Then come sharded maps; the peer is a map with the pairs of one rank.
  *
  * A run is a series of calls by the host's clock, from idle GPUs to idle GPUs.
  */
@@ -205,6 +205,91 @@ static void counts(size_t length)
 	table_end(&table);
 }
 
+/* ---- sharded maps ---- */
+
+/* Different keys on all ranks: an odd multiple of the index, of 4 or 8 bytes. */
+template <typename K>
+static __global__ void pairs_kernel(K *keys, K *values, size_t n, size_t first)
+{
+	for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < n;
+	     i += gridDim.x * (size_t)blockDim.x) {
+		keys[i] = sizeof(K) == 4 ? (K)((uint32_t)(first + i) * 2654435761u)
+					 : (K)((first + i) * 0x9e3779b97f4a7c15u);
+		values[i] = keys[i] + 1;
+	}
+}
+
+template <typename K>
+static __global__ void wrong_kernel(const K *keys, const K *values, size_t n,
+				    unsigned long long *wrong)
+{
+	for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < n;
+	     i += gridDim.x * (size_t)blockDim.x)
+		if (values[i] != keys[i] + 1)
+			atomicAdd(wrong, 1ull);
+}
+
+/* length: pairs of a rank. */
+template <typename K> static void maps(size_t length, enum cua_type type)
+{
+	void *keys[MOST_RANKS], *values[MOST_RANKS], *found[MOST_RANKS];
+	unsigned long long *wrong;
+	struct cua_sharded_map *map;
+	struct cua_hashmap *single;
+	char title[sizeof(table.name)], text[24];
+	const double all = (double)ranks * length;
+	uint64_t size = 0;
+
+	need(3 * length * sizeof(K) <= room * sizeof(float), "room for pairs");
+	for (uint32_t r = 0; r < ranks; r++) {
+		lengths[r] = length;
+		keys[r] = arrays[r];
+		values[r] = (K *)keys[r] + length;
+		found[r] = (K *)values[r] + length;
+		need(!cudaSetDevice(cua_context_device(contexts[r])), "cudaSetDevice");
+		pairs_kernel<K><<<1024, 256>>>((K *)keys[r], (K *)values[r], length, r * length);
+		need(!cudaDeviceSynchronize(), "pairs");
+	}
+	need(!cudaSetDevice(0), "cudaSetDevice");
+	check(cua_hashmap_create(contexts[0], NULL, type, type, (uint64_t)(length / 0.8), &single),
+	      "cua_hashmap_create");
+	check(cua_sharded_map_create(group, NULL, type, type, (uint64_t)(all / 0.8), &map),
+	      "cua_sharded_map_create");
+#define KEYS ((const void *const *)keys)
+#define VALUES ((const void *const *)values)
+#define ROWS(name, one, group_call)                                                                \
+	snprintf(title, sizeof(title), name " %.9s, %zu + %zu", size_text(text, length),           \
+		 sizeof(K), sizeof(K));                                                            \
+	table_begin(&table, title);                                                                \
+	row(TABLE_PEER, "one map", 1, (double)length, [&] { return one; });                        \
+	row(TABLE_OURS, "sharded map", ranks, all, [&] { return group_call; });                    \
+	table_end(&table);
+	ROWS("build", cua_hashmap_build_n(single, length, keys[0], values[0], NULL),
+	     cua_sharded_map_build_n(map, lengths, KEYS, VALUES, NULL))
+	ROWS("insert",
+	     (cua_hashmap_clear(single),
+	      cua_hashmap_insert_n(single, length, keys[0], values[0], NULL)),
+	     (cua_sharded_map_clear(map),
+	      cua_sharded_map_insert_n(map, lengths, KEYS, VALUES, NULL)))
+	check(cua_sharded_map_size(map, &size), "size");
+	need(size == (uint64_t)all, "sharded inserts");
+	for (uint32_t r = 0; r < ranks; r++)
+		values[r] = found[r];
+	ROWS("find", cua_hashmap_find_n(single, length, keys[0], values[0], NULL),
+	     cua_sharded_map_find_n(map, lengths, KEYS, values, NULL))
+	need(!cudaMallocManaged(&wrong, sizeof(*wrong)), "wrong");
+	*wrong = 0;
+	for (uint32_t r = 0; r < ranks; r++) {
+		need(!cudaSetDevice(cua_context_device(contexts[r])), "cudaSetDevice");
+		wrong_kernel<K><<<1024, 256>>>((K *)keys[r], (K *)values[r], length, wrong);
+		need(!cudaDeviceSynchronize(), "wrong");
+	}
+	need(!*wrong, "sharded finds");
+	need(!cudaFree(wrong) && !cudaSetDevice(0), "wrong");
+	cua_sharded_map_destroy(map);
+	check(cua_hashmap_destroy(single), "destroy");
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
@@ -232,6 +317,9 @@ int main(int argc, char **argv)
 	counts(256);
 	counts((size_t)1 << (small ? 12 : 20));
 	counts((size_t)1 << (small ? 14 : 27));
+	table_columns("G/s", "a call");
+	maps<uint32_t>(small ? 100000 : 100000000, CUA_U32);
+	maps<uint64_t>(small ? 100000 : 100000000, CUA_U64);
 	cua_group_destroy(group);
 	for (uint32_t r = 0; r < ranks; r++)
 		cua_context_destroy(contexts[r]);

@@ -204,6 +204,19 @@ static enum cua_status cuda_end(struct cua_group *g)
 
 /* ---- values ---- */
 
+/* The context's device need not be current for a copy in a stream that is not a default stream. */
+static enum cua_status copy_in(struct cua_context *ctx, void *to, const void *from, size_t bytes)
+{
+	const int previous = enter_default(ctx);
+	enum cua_status status = CUA_OK;
+
+	if (bytes)
+		status = cua__cuda_status(
+			ctx, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_of(ctx)));
+	leave_default(ctx, previous);
+	return status;
+}
+
 /* The values of up to MOST_SOURCES ranks, in words. */
 #define MOST_SOURCES 16u
 struct sources {
@@ -243,19 +256,14 @@ static enum cua_status gather_by_kernel(struct cua_group *g, uint32_t to, uint32
 
 static enum cua_status gather_by_copies(struct cua_group *g, uint32_t to, const size_t *bytes)
 {
-	struct cua_context *ctx = g->contexts[to];
-	const int previous = enter_default(ctx);
 	enum cua_status status = CUA_OK;
 	char *at = g->parts[to].all;
 
 	for (uint32_t i = 0; i < g->local && !status; i++) {
-		if (i != to && bytes[i])
-			status = cua__cuda_status(ctx, cudaMemcpyAsync(at, g->parts[i].mine,
-								       bytes[i], cudaMemcpyDefault,
-								       stream_of(ctx)));
+		if (i != to)
+			status = copy_in(g->contexts[to], at, g->parts[i].mine, bytes[i]);
 		at += bytes[i];
 	}
-	leave_default(ctx, previous);
 	return status;
 }
 
@@ -280,6 +288,26 @@ static enum cua_status cuda_gather(struct cua_group *g, const size_t *bytes)
 		}
 	}
 	return status;
+}
+
+/* ---- arrays ---- */
+
+static enum cua_status cuda_exchange(struct cua_group *g, const struct cua__group_traffic *t)
+{
+	enum cua_status status = barrier(g), last;
+
+	for (uint32_t to = 0; to < g->local; to++)
+		for (uint32_t step = 0; step < g->local && !status; step++) {
+			/* each rank reads from another one */
+			const uint32_t from = (to + step) % g->local;
+			const size_t k = (size_t)to * g->local + from;
+
+			status =
+				copy_in(g->contexts[to], t->receive[k],
+					t->send[(size_t)from * g->local + to], t->receive_bytes[k]);
+		}
+	last = barrier(g);
+	return status ? status : last;
 }
 
 /* ---- sums of arrays ---- */
@@ -324,12 +352,6 @@ static __global__ void __launch_bounds__(SUM_THREADS)
 	}
 }
 
-static enum cua_status copy_here(struct cua_context *ctx, void *to, const void *from, size_t bytes)
-{
-	return cua__cuda_status(
-		ctx, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_of(ctx)));
-}
-
 /* Adds n elements at the sources to those at `to`. */
 static enum cua_status add_sources(struct cua_context *ctx, const struct sum_sources &s, void *to,
 				   size_t n, size_t size)
@@ -360,7 +382,7 @@ static enum cua_status add_others(struct cua_group *g, uint32_t i, F from, void 
 			s.from[s.count++] = from(j);
 		} else if (i != j) {
 			s.from[s.count++] = landing;
-			status = copy_here(ctx, landing, from(j), n * size);
+			status = copy_in(ctx, landing, from(j), n * size);
 		}
 		if (!status && s.count &&
 		    (!g->all_peers || s.count == MOST_SOURCES || j + 1 == g->local)) {
@@ -369,16 +391,6 @@ static enum cua_status add_others(struct cua_group *g, uint32_t i, F from, void 
 		}
 	}
 	ctx->runtime->leave(ctx, previous);
-	return status;
-}
-
-/* The context's device need not be current for a copy in a stream that is not a default stream. */
-static enum cua_status copy_in(struct cua_context *ctx, void *to, const void *from, size_t bytes)
-{
-	const int previous = enter_default(ctx);
-	enum cua_status status = bytes ? copy_here(ctx, to, from, bytes) : CUA_OK;
-
-	leave_default(ctx, previous);
 	return status;
 }
 
@@ -480,5 +492,6 @@ static enum cua_status cuda_sum(struct cua_group *g, size_t n, size_t size)
 }
 
 /* In the order of the struct's members. */
-const struct cua__group_ops cua__cuda_group = {cuda_open,   cuda_close, cuda_begin,      cuda_end,
-					       cuda_gather, cuda_sum,   cuda_sum_scratch};
+const struct cua__group_ops cua__cuda_group = {cuda_open, cuda_close,      cuda_begin,
+					       cuda_end,  cuda_gather,     cuda_exchange,
+					       cuda_sum,  cuda_sum_scratch};

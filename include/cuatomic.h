@@ -34,6 +34,7 @@
 #include <cuatomic/segment.h>
 #include <cuatomic/semaphore.h>
 #include <cuatomic/seqlock.h>
+#include <cuatomic/sharded_map.h>
 #include <cuatomic/spinlock.h>
 #include <cuatomic/status.h>
 #include <cuatomic/stripe.h>

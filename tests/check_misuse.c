@@ -55,6 +55,7 @@ static struct cua_chained *table;
 static struct cua_append *buffers[2], *foreign_buffer;
 static struct cua_lock_debug *debug;
 static struct cua_group *ranks; /* of ctx1 and ctx2 */
+static struct cua_sharded_map *sharded_maps[2];
 static struct cua_pitched pitched;
 static void *block; /* from cua_alloc */
 static void *made;  /* the object that a call created */
@@ -238,6 +239,11 @@ static struct cua_group *group(void)
 	return or_null(ranks);
 }
 
+static struct cua_sharded_map *sharded(void)
+{
+	return or_null(sharded_maps[pick(2)]);
+}
+
 static const size_t *counts(void)
 {
 	static size_t n[2];
@@ -264,6 +270,20 @@ static void *const *outs(void)
 	results[0] = out();
 	results[1] = out();
 	return pick(16) ? results : NULL;
+}
+
+static uint8_t *const *byte_outs(void)
+{
+	return (uint8_t *const *)outs();
+}
+
+static const uint64_t *rooms(void)
+{
+	static uint64_t most[2];
+
+	most[0] = room();
+	most[1] = room();
+	return pick(16) ? most : NULL;
 }
 
 static struct cua_lock_debug *lock_debug(void)
@@ -573,7 +593,8 @@ enum kind {
 	MADE_CHAINED,
 	MADE_BUFFER,
 	MADE_DEBUG,
-	MADE_GROUP
+	MADE_GROUP,
+	MADE_SHARDED
 };
 
 /* For functions that return no status. */
@@ -827,6 +848,33 @@ static enum cua_status made_array(enum cua_status status)
 	  cua_segmented_sum(ctx(), type(), count(), in(), count(), in(), out()))                   \
 	X(cua_status_name, LENIENT,                                                                \
 	  fine(cua_status_name((enum cua_status)enumerator(-25, 3))[0] != 0))                      \
+	X(cua_sharded_map_assign_n, PLAIN,                                                         \
+	  cua_sharded_map_assign_n(sharded(), counts(), ins(), ins(), byte_outs()))                \
+	X(cua_sharded_map_build_n, PLAIN,                                                          \
+	  cua_sharded_map_build_n(sharded(), counts(), ins(), ins(), byte_outs()))                 \
+	X(cua_sharded_map_clear, PLAIN, cua_sharded_map_clear(sharded()))                          \
+	X(cua_sharded_map_contains_n, PLAIN,                                                       \
+	  cua_sharded_map_contains_n(sharded(), counts(), ins(), byte_outs()))                     \
+	X(cua_sharded_map_create, MADE_SHARDED,                                                    \
+	  cua_sharded_map_create(group(), map_options(), small_type(), small_type(), capacity(),   \
+				 slot()))                                                          \
+	X(cua_sharded_map_destroy, LENIENT, (cua_sharded_map_destroy(NULL), CUA_OK))               \
+	X(cua_sharded_map_erase_n, PLAIN,                                                          \
+	  cua_sharded_map_erase_n(sharded(), counts(), ins(), byte_outs()))                        \
+	X(cua_sharded_map_find_n, PLAIN,                                                           \
+	  cua_sharded_map_find_n(sharded(), counts(), ins(), outs(), byte_outs()))                 \
+	X(cua_sharded_map_insert_n, PLAIN,                                                         \
+	  cua_sharded_map_insert_n(sharded(), counts(), ins(), ins(), byte_outs()))                \
+	X(cua_sharded_map_owner, PLAIN,                                                            \
+	  cua_sharded_map_owner(sharded(), or_null(memory), or_null(outputs())))                   \
+	X(cua_sharded_map_retrieve, PLAIN,                                                         \
+	  cua_sharded_map_retrieve(sharded(), ORDER, rooms(), outs(), outs(), or_null(outputs()))) \
+	X(cua_sharded_map_shard, LENIENT,                                                          \
+	  fine(cua_sharded_map_shard(sharded(), (uint32_t)pick(4)) != maps[0]))                    \
+	X(cua_sharded_map_size, PLAIN, cua_sharded_map_size(sharded(), or_null(outputs())))        \
+	X(cua_sharded_map_status, PLAIN, cua_sharded_map_status(sharded()))                        \
+	X(cua_sharded_map_update_n, PLAIN,                                                         \
+	  cua_sharded_map_update_n(sharded(), UPDATE, counts(), ins(), ins(), byte_outs()))        \
 	X(cua_strerror, LENIENT, fine(cua_strerror((enum cua_status)enumerator(-25, 3))[0] != 0))  \
 	X(cua_sum, PLAIN, cua_sum(ctx(), type(), count(), in(), out()))                            \
 	X(cua_symbol_read, PLAIN, cua_symbol_read(ctx(), out(), in(), offset(), count()))          \
@@ -885,6 +933,7 @@ static enum cua_status destroy(enum kind kind)
 	case MADE_BUFFER: return cua_append_destroy(made);
 	case MADE_DEBUG: return cua_lock_debug_destroy(made);
 	case MADE_GROUP: cua_group_destroy(made); return CUA_OK;
+	case MADE_SHARDED: cua_sharded_map_destroy(made); return CUA_OK;
 	default: return CUA_OK;
 	}
 }
@@ -1024,6 +1073,8 @@ static void prepare(void)
 	must(cua_append_create(ctx2, 4, 10, &foreign_buffer));
 	must(cua_lock_debug_create(ctx1, NULL, &debug));
 	must(cua_group_create_devices(2, contexts_of_group, &ranks));
+	must(cua_sharded_map_create(ranks, NULL, CUA_U32, CUA_U32, 1000, &sharded_maps[0]));
+	must(cua_sharded_map_create(ranks, NULL, CUA_U64, CUA_NONE, 50, &sharded_maps[1]));
 	must(cua_alloc_3d(ctx1, 5, 4, 3, 4, &pitched));
 	must(cua_fill_pitched(ctx1, &pitched, 4, memory));
 	must(cua_alloc_zero(ctx1, 64, 4, &block));

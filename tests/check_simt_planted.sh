@@ -458,6 +458,22 @@ planted 'lanes of a warp in the chain of another bucket' chained \
   's/ & cua_port_match_any_u64(mask, bucket);/;/'
 planted 'an entry of a warp that links to a lane without an entry' chained \
   's/group = cua_port_ballot(mask, stored) &/group = votes \&/'
+planted 'counters of a tile that are used before all are zero' shard_kernel \
+  '/^CUA_FORCE void cua__shard_place/,/^}/{/cua__shard_clear(s, sh);/{n;d;};}' shard
+planted 'room of a tile that is claimed before all lanes have counted' shard_kernel \
+  '/cua_port_sync_block();/{N;s/.*\n\(.*cua__shard_claim(s, sh);\)/\1/;}' shard
+planted 'pairs that are placed before the room of their tile is claimed' shard_kernel \
+  '/cua__shard_claim(s, sh);/{n;d;}' shard
+planted 'a tile that claims the room of one pair' shard_kernel \
+  's/cua_port_fetch_add_u32(&s->cursors\[r\], count,/cua_port_fetch_add_u32(\&s->cursors[r], 1,/' shard
+planted 'counts of a block that are stored and not added' shard_kernel \
+  's/cua_port_fetch_add_u32(&s->counts\[r\], count, CUA__SHARD_ON_DEVICE)/cua_port_store_b32(\&s->counts[r], count, CUA__SHARD_ON_DEVICE)/' shard
+planted 'many ranks whose pairs claim no place of their own' shard_kernel \
+  's/at = cua_port_fetch_add_u32(&s->cursors\[to\], 1,/at = cua_port_load_b32(\&s->cursors[to],/' shard
+planted 'an owner that depends on half of a wide key' shard_kernel \
+  's/hash = cua_hash_u128(key, s->seed);/hash = cua_hash_u64(s->keys_out ? key.lo : key.hi + (i \& 1), s->seed);/' shard
+planted 'an answer that overwrites the value of an absent key' shard_kernel \
+  's/if (value_size && result)/if (value_size)/' shard
 planted 'a chain of a block that is inserted before it is whole' chained_kernel \
   '/orders all entries of the block/,/for (/s/cua_port_sync_block()/(void)0/' chained
 planted 'entries of a warp that are stored before all lanes have theirs there' chained_kernel \

@@ -48,6 +48,7 @@
 	SIMT_SUITE(semaphore)                                                                      \
 	SIMT_SUITE(seqlock)                                                                        \
 	SIMT_SUITE(serial)                                                                         \
+	SIMT_SUITE(shard)                                                                          \
 	SIMT_SUITE(spinlock)                                                                       \
 	SIMT_SUITE(stripe)                                                                         \
 	SIMT_SUITE(ticketlock)                                                                     \

@@ -118,6 +118,7 @@ struct cua__hashmap_whole_ops;
 struct cua__multimap_ops;
 struct cua__segment_ops;
 struct cua__group_ops;
+struct cua__shard_ops;
 
 /*
  * The modules' tables. lib/backend/<module>_backend.h defines the structs; struct cua__exact_ops is
@@ -135,6 +136,7 @@ extern const struct cua__hashmap_whole_ops cua__cpu_hashmap_whole, cua__cuda_has
 extern const struct cua__multimap_ops cua__cpu_multimap, cua__cuda_multimap;
 extern const struct cua__segment_ops cua__cpu_segment, cua__cuda_segment;
 extern const struct cua__group_ops cua__cpu_group, cua__cuda_group;
+extern const struct cua__shard_ops cua__cpu_shard, cua__cuda_shard;
 
 /* Fills the zeroed table of lib/kernels/atomic_paths.h, in stream order. */
 typedef enum cua_status cua__atomic_paths_fn(struct cua_context *ctx, void *entries);

@@ -43,7 +43,12 @@ struct cua__group_record {
 	uint64_t n;
 };
 
-enum cua__group_call { CUA__GROUP_REDUCE = 1, CUA__GROUP_SUM = 2 };
+enum cua__group_call {
+	CUA__GROUP_REDUCE = 1,
+	CUA__GROUP_SUM = 2,
+	CUA__GROUP_CREATE_MAP = 3,
+	CUA__GROUP_SHARDED = 4
+};
 
 /* The most numbers that a transport adds up in one call, if they are not the user's own array. */
 #define CUA__GROUP_WORDS ((size_t)256 << 10)
@@ -54,6 +59,7 @@ struct cua_group {
 	int has_transport;             /* 0: all ranks are local */
 	struct cua_transport transport;
 	enum cua_status broken; /* the status of all later calls, if not OK */
+	uint32_t maps;          /* sharded maps that were created */
 	unsigned slot;          /* of the next call */
 	size_t slot_bytes;
 	void **events; /* of a backend with streams: an event for each local rank */
@@ -75,6 +81,22 @@ struct cua_group {
 	size_t *send_bytes, *receive_bytes;
 };
 
+/*
+ * An exchange of arrays in the memory of the contexts: local rank i sends send_bytes[k] bytes at send[k]
+ * to rank r, and receives receive_bytes[k] bytes from it at receive[k], where k is i * size + r. A
+ * message has the same size on both sides.
+ */
+struct cua__group_traffic {
+	const char **send;
+	char **receive;
+	size_t *send_bytes, *receive_bytes;
+	/*
+	 * if there is a transport and the memory is not the host's: host memory for all that is sent,
+	 * and then for all that is received
+	 */
+	char *staging;
+};
+
 struct cua__group_ops {
 	enum cua_status (*open)(struct cua_group *g);
 	void (*close)(struct cua_group *g);
@@ -90,6 +112,11 @@ struct cua__group_ops {
 	 * each rank i, bytes[i] bytes, to its place in parts[j].all of each other rank j.
 	 */
 	enum cua_status (*gather)(struct cua_group *g, const size_t *bytes);
+	/*
+	 * Where all ranks are local: after the earlier work of all ranks, and before the later work of
+	 * any rank.
+	 */
+	enum cua_status (*exchange)(struct cua_group *g, const struct cua__group_traffic *t);
 	/*
 	 * Where all ranks are local: after the earlier work of all ranks, adds up parts[i].array of
 	 * all ranks i in place, n elements of `size` bytes, 4 or 8. Each rank has scratch memory of

@@ -31,6 +31,19 @@ static enum cua_status cpu_gather(struct cua_group *g, const size_t *bytes)
 	return CUA_OK;
 }
 
+static enum cua_status cpu_exchange(struct cua_group *g, const struct cua__group_traffic *t)
+{
+	for (uint32_t to = 0; to < g->local; to++)
+		for (uint32_t from = 0; from < g->local; from++) {
+			const size_t k = (size_t)to * g->local + from;
+
+			if (t->receive_bytes[k])
+				memcpy(t->receive[k], t->send[(size_t)from * g->local + to],
+				       t->receive_bytes[k]);
+		}
+	return CUA_OK;
+}
+
 struct sum_job {
 	const struct cua_group *group;
 	size_t n;
@@ -87,6 +100,7 @@ const struct cua__group_ops cua__cpu_group = {
 	.begin = nothing,
 	.end = nothing,
 	.gather = cpu_gather,
+	.exchange = cpu_exchange,
 	.sum = cpu_sum,
 	.sum_scratch = cpu_sum_scratch,
 };

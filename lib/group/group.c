@@ -181,6 +181,54 @@ enum cua_status cua__group_gather(struct cua_group *g, const size_t *bytes, enum
 	return status ? status : CUA__OPS(g->contexts[0], group)->gather(g, bytes);
 }
 
+/* Sets the arguments of the transport's exchange to one side of the traffic's staging memory. */
+static enum cua_status exchange_staged(struct cua_group *g, const struct cua__group_traffic *t)
+{
+	struct cua_context *ctx = g->contexts[0];
+	enum cua_status own = CUA_OK;
+	char *at = t->staging;
+
+	for (uint32_t r = 0; r < g->size; r++) {
+		g->send[r] = at;
+		if (t->send_bytes[r] && !own)
+			CUA__GROUP_IN(ctx, own,
+				      ctx->runtime->copy(ctx, at, t->send[r], t->send_bytes[r]));
+		at += t->send_bytes[r];
+	}
+	for (uint32_t r = 0; r < g->size; r++) {
+		g->receive[r] = at;
+		at += t->receive_bytes[r];
+	}
+	/* other ranks wait for the messages, also after an error of this rank */
+	if (!own)
+		CUA__GROUP_IN(ctx, own, ctx->runtime->synchronize(ctx));
+	exchange(g);
+	for (uint32_t r = 0; r < g->size && !g->broken; r++)
+		if (t->receive_bytes[r] && !own)
+			CUA__GROUP_IN(ctx, own,
+				      ctx->runtime->copy(ctx, t->receive[r], g->receive[r],
+							 t->receive_bytes[r]));
+	/* the next exchange writes to the staging memory */
+	if (!own)
+		CUA__GROUP_IN(ctx, own, ctx->runtime->synchronize(ctx));
+	return g->broken ? g->broken : own;
+}
+
+enum cua_status cua__group_exchange(struct cua_group *g, const struct cua__group_traffic *t)
+{
+	if (!g->has_transport)
+		return CUA__OPS(g->contexts[0], group)->exchange(g, t);
+	memcpy(g->send_bytes, t->send_bytes, g->size * sizeof(*g->send_bytes));
+	memcpy(g->receive_bytes, t->receive_bytes, g->size * sizeof(*g->receive_bytes));
+	if (t->staging)
+		return exchange_staged(g, t);
+	for (uint32_t r = 0; r < g->size; r++) {
+		g->send[r] = t->send[r];
+		g->receive[r] = t->receive[r];
+	}
+	return exchange(g);
+}
+
 void cua__group_place(struct cua_group *g, const size_t *bytes)
 {
 	size_t before = 0;

@@ -44,6 +44,12 @@ void cua__group_place(struct cua_group *g, const size_t *bytes);
 enum cua_status cua__group_gather(struct cua_group *g, const size_t *bytes, enum cua_status status);
 
 /*
+ * Exchanges arrays in the memory of the contexts, in stream order. With a transport it waits for the
+ * stream first, and a rank with an error of its own takes part all the same.
+ */
+enum cua_status cua__group_exchange(struct cua_group *g, const struct cua__group_traffic *t);
+
+/*
  * Where there is a transport: sets each x[i], i < n, to the sum of the x[i] of all ranks. Host memory.
  * n is at most CUA__GROUP_WORDS, if the transport does not have sum_u64.
  */

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+/* Sharded maps on a GPU: the kernels of lib/kernels/shard_kernel.h and their launches. */
+#include "config.h"
+
+#include "kernels/shard_kernel.h"
+#include "launch.h"
+
+#define THREADS 256
+#define BLOCKS_PER_PROCESSOR 8
+
+template <unsigned KEY>
+static __global__ void __launch_bounds__(THREADS)
+	count_kernel(const __grid_constant__ struct cua__shard s)
+{
+	__shared__ struct cua__shard_shared sh;
+
+	cua__shard_count(&s, &sh, KEY);
+}
+
+template <unsigned KEY, unsigned VALUE>
+static __global__ void __launch_bounds__(THREADS)
+	place_kernel(const __grid_constant__ struct cua__shard s)
+{
+	__shared__ struct cua__shard_shared sh;
+
+	cua__shard_place(&s, &sh, KEY, VALUE);
+}
+
+template <unsigned VALUE>
+static __global__ void __launch_bounds__(THREADS)
+	answer_kernel(const __grid_constant__ struct cua__shard_answers a)
+{
+	cua__shard_answer(&a, blockIdx.x * (uint64_t)THREADS + threadIdx.x,
+			  gridDim.x * (uint64_t)THREADS, VALUE);
+}
+
+static enum cua_status cuda_count(struct cua_context *ctx, const struct cua__shard *s)
+{
+	const unsigned grid =
+		cua__grid(ctx, s->n, THREADS * CUA__SHARD_ITEMS, BLOCKS_PER_PROCESSOR);
+
+	if (!s->n)
+		return CUA_OK;
+	return cua__launch(ctx,
+			   s->key_size == 4   ? count_kernel<4>
+			   : s->key_size == 8 ? count_kernel<8>
+					      : count_kernel<16>,
+			   grid, THREADS, 0, *s);
+}
+
+template <unsigned KEY>
+static enum cua_status place(struct cua_context *ctx, const struct cua__shard *s)
+{
+	const unsigned grid =
+		cua__grid(ctx, s->n, THREADS * CUA__SHARD_ITEMS, BLOCKS_PER_PROCESSOR);
+
+	switch (s->values_out ? s->value_size : 0) {
+	case 4: return cua__launch(ctx, place_kernel<KEY, 4>, grid, THREADS, 0, *s);
+	case 8: return cua__launch(ctx, place_kernel<KEY, 8>, grid, THREADS, 0, *s);
+	case 16: return cua__launch(ctx, place_kernel<KEY, 16>, grid, THREADS, 0, *s);
+	default: return cua__launch(ctx, place_kernel<KEY, 0>, grid, THREADS, 0, *s);
+	}
+}
+
+static enum cua_status cuda_place(struct cua_context *ctx, const struct cua__shard *s)
+{
+	if (!s->n)
+		return CUA_OK;
+	return s->key_size == 4   ? place<4>(ctx, s)
+	       : s->key_size == 8 ? place<8>(ctx, s)
+				  : place<16>(ctx, s);
+}
+
+static enum cua_status cuda_answer(struct cua_context *ctx, const struct cua__shard_answers *a)
+{
+	const uint32_t value_size = a->values_out ? a->value_size : 0;
+
+	if (!a->n)
+		return CUA_OK;
+	return cua__launch(ctx,
+			   value_size == 4    ? answer_kernel<4>
+			   : value_size == 8  ? answer_kernel<8>
+			   : value_size == 16 ? answer_kernel<16>
+					      : answer_kernel<0>,
+			   cua__grid(ctx, a->n, THREADS, BLOCKS_PER_PROCESSOR), THREADS, 0, *a);
+}
+
+/* In the order of the struct's members. */
+const struct cua__shard_ops cua__cuda_shard = {cuda_count, cuda_place, cuda_answer};

@@ -1,0 +1,888 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Maps whose pairs are divided among the ranks of a group. A call goes in rounds, each over a piece of
+ * the keys of each rank:
+ *
+ * 1. Each rank counts the keys of each owner and writes its pairs in the order of their owners.
+ * 2. The ranks exchange these counts, and the most exchanges that any rank needs.
+ * 3. In each exchange a rank sends at most `slice` pairs to each other rank. The owner's table processes
+ *    what it has received. Answers return the same way.
+ * 4. Each rank writes the answers in the order of its keys.
+ *
+ * Only counts and errors of a rank itself decide what it does, and all ranks make the same exchanges: a
+ * rank with an error sends no more pairs in later rounds, but takes part until all ranks agree at the
+ * end.
+ */
+#include "config.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cuatomic/sharded_map.h>
+
+#include "group/group_internal.h"
+#include "hashmap_host.h"
+#include "kernels/shard_kernel.h"
+
+#define OWNER_SALT 0x5851f42d4c957f2du
+/* Pairs of a piece. */
+enum { LEAST_PIECE = 1 << 16, MOST_PIECE = 1 << 22 };
+
+/* The part of a local rank. */
+struct shard {
+	struct cua_hashmap *table;
+	/* memory of the context: a piece in the order of its owners, and what is received */
+	char *memory;
+	char *keys_part, *values_part, *results_part, *keys_in, *values_in, *results_in;
+	uint32_t *index, *counts, *cursors;
+	/* host memory: the pairs that go to each rank, and where they begin; the pairs from each rank */
+	uint32_t *to, *first, *from;
+	/* of a call: backend addresses, the length, and the piece of this round */
+	const char *keys, *values;
+	char *values_out;
+	uint8_t *results;
+	size_t n, done;
+	uint32_t piece;
+	struct cua__shard job;
+	size_t received; /* pairs of this exchange */
+};
+
+struct cua_sharded_map {
+	struct cua_group *group;
+	uint64_t seed;
+	uint32_t number; /* of the group's maps */
+	uint32_t key_size, value_size, no_erase;
+	uint32_t piece, slice;
+	struct shard *shards;
+	struct cua__group_traffic traffic;
+	uint32_t (*told)[2], (*tell)[2]; /* with a transport: counts and exchanges, of each rank */
+};
+
+enum call { BUILD, INSERT, ASSIGN, UPDATE, FIND, CONTAINS, ERASE, SIZE, STATUS, CLEAR, RETRIEVE };
+
+struct bulk {
+	enum call call;
+	enum cua_update op;
+	const size_t *n;
+	const void *const *keys, *const *values;
+	void *const *values_out;
+	uint8_t *const *results;
+};
+
+/* ---- memory ---- */
+
+/* Sets *at to the next `bytes` bytes, in units of 256; measures only if base is NULL. */
+static void lay(char *base, size_t *used, size_t bytes, void *at)
+{
+	if (base)
+		*(void **)at = base + *used;
+	*used += cua__scratch_size(bytes);
+}
+
+static size_t lay_out(const struct cua_sharded_map *m, struct shard *s)
+{
+	const size_t ranks = m->group->size, room = m->slice * ranks;
+	size_t used = 0;
+
+	lay(s->memory, &used, (size_t)m->piece * m->key_size, &s->keys_part);
+	lay(s->memory, &used, (size_t)m->piece * m->value_size, &s->values_part);
+	lay(s->memory, &used, (size_t)m->piece * sizeof(uint32_t), &s->index);
+	lay(s->memory, &used, m->piece, &s->results_part);
+	lay(s->memory, &used, room * m->key_size, &s->keys_in);
+	lay(s->memory, &used, room * m->value_size, &s->values_in);
+	lay(s->memory, &used, room, &s->results_in);
+	lay(s->memory, &used, ranks * sizeof(uint32_t), &s->counts);
+	lay(s->memory, &used, ranks * sizeof(uint32_t), &s->cursors);
+	return used;
+}
+
+static enum cua_status allocate(struct cua_sharded_map *m)
+{
+	struct cua_group *g = m->group;
+	const size_t size = g->size, pairs = size * g->local;
+	const size_t widest = m->key_size > m->value_size ? m->key_size : m->value_size;
+	struct cua__group_traffic *t = &m->traffic;
+	enum cua_status status = CUA_OK;
+
+	t->send = calloc(pairs, sizeof(*t->send));
+	t->receive = calloc(pairs, sizeof(*t->receive));
+	t->send_bytes = calloc(pairs, sizeof(*t->send_bytes));
+	t->receive_bytes = calloc(pairs, sizeof(*t->receive_bytes));
+	m->told = calloc(size, sizeof(*m->told));
+	m->tell = calloc(size, sizeof(*m->tell));
+	if (!t->send || !t->receive || !t->send_bytes || !t->receive_bytes || !m->told || !m->tell)
+		return CUA_ERROR_NO_MEMORY;
+	for (uint32_t i = 0; i < g->local && !status; i++) {
+		struct shard *s = &m->shards[i];
+		struct cua_context *ctx = g->contexts[i];
+
+		s->to = calloc(size, sizeof(*s->to));
+		s->first = calloc(size, sizeof(*s->first));
+		s->from = calloc(size, sizeof(*s->from));
+		if (!s->to || !s->first || !s->from)
+			return CUA_ERROR_NO_MEMORY;
+		CUA__GROUP_IN(ctx, status,
+			      ctx->runtime->allocate(ctx, lay_out(m, s), (void **)&s->memory));
+		lay_out(m, s);
+	}
+	if (!status && g->has_transport && g->contexts[0]->runtime->kind != CUA_BACKEND_CPU)
+		CUA__GROUP_IN(g->contexts[0], status,
+			      g->contexts[0]->runtime->allocate_mapped(
+				      g->contexts[0], ((size_t)m->piece + m->slice * size) * widest,
+				      (void **)&t->staging));
+	return status;
+}
+
+/* Waits for the streams, because kernels may use the memory. */
+static void release(struct cua_sharded_map *m)
+{
+	struct cua_group *g = m->group;
+	enum cua_status status = CUA_OK;
+
+	for (uint32_t i = 0; i < g->local && m->shards; i++) {
+		struct shard *s = &m->shards[i];
+		struct cua_context *ctx = g->contexts[i];
+
+		cua_hashmap_destroy(s->table);
+		if (s->memory) {
+			CUA__GROUP_IN(ctx, status, ctx->runtime->synchronize(ctx));
+			CUA__GROUP_IN(ctx, status, ctx->runtime->release(ctx, s->memory));
+		}
+		free(s->to);
+		free(s->first);
+		free(s->from);
+	}
+	if (m->traffic.staging)
+		CUA__GROUP_IN(g->contexts[0], status,
+			      g->contexts[0]->runtime->release_mapped(g->contexts[0],
+								      m->traffic.staging));
+	(void)status;
+	free(m->traffic.send);
+	free(m->traffic.receive);
+	free(m->traffic.send_bytes);
+	free(m->traffic.receive_bytes);
+	free(m->told);
+	free(m->tell);
+	free(m->shards);
+	free(m);
+}
+
+/* ---- agreement ---- */
+
+static void write_record(struct cua__group_record *record, enum cua__group_call call,
+			 enum cua_status status)
+{
+	memset(record, 0, sizeof(*record));
+	record->status = status;
+	record->call = (int32_t)call;
+}
+
+/* ---- creation ---- */
+
+/* A rank's share of the keys, and the deviation of random shares. */
+static uint64_t shard_capacity(uint64_t capacity, uint32_t ranks)
+{
+	const uint64_t share = capacity / ranks + (capacity % ranks != 0);
+	const uint64_t more = (uint64_t)(8 * sqrt((double)share)) + 8;
+
+	return ranks == 1 || share > UINT64_MAX - more ? share : share + more;
+}
+
+static void choose_piece(struct cua_sharded_map *m, uint64_t capacity)
+{
+	const uint32_t ranks = m->group->size;
+
+	m->piece = capacity / 4 > MOST_PIECE    ? MOST_PIECE
+		   : capacity / 4 < LEAST_PIECE ? LEAST_PIECE
+						: (uint32_t)(capacity / 4);
+	/* random keys need a single exchange */
+	m->slice = m->piece / ranks + m->piece / ranks / 4 + 1024;
+}
+
+static enum cua_status create_shards(struct cua_sharded_map *m,
+				     const struct cua_hashmap_options *options, enum cua_type key,
+				     enum cua_type value, uint64_t capacity)
+{
+	const uint64_t share = shard_capacity(capacity, m->group->size);
+	enum cua_status status = CUA_OK;
+
+	m->shards = calloc(m->group->local, sizeof(*m->shards));
+	if (!m->shards)
+		return CUA_ERROR_NO_MEMORY;
+	for (uint32_t i = 0; i < m->group->local && !status; i++)
+		status = cua_hashmap_create(m->group->contexts[i], options, key, value, share,
+					    &m->shards[i].table);
+	if (status)
+		return status;
+	m->key_size = m->shards[0].table->view.key_size;
+	m->value_size = m->shards[0].table->view.value_size;
+	m->no_erase = options && options->no_erase;
+	choose_piece(m, share);
+	return allocate(m);
+}
+
+/* Options that have to be equal on all ranks. */
+static int32_t fold(const struct cua_hashmap_options *o, uint64_t capacity)
+{
+	uint64_t h = cua_hash_u64(capacity, 1);
+
+	if (o)
+		h = cua_hash_bytes((const char *)o + sizeof(o->struct_size),
+				   sizeof(*o) - sizeof(o->struct_size), h);
+	return (int32_t)(uint32_t)h;
+}
+
+static enum cua_status create(struct cua_group *g, const struct cua_hashmap_options *options,
+			      enum cua_type key, enum cua_type value, uint64_t capacity,
+			      struct cua_sharded_map **map)
+{
+	struct cua_sharded_map *m = calloc(1, sizeof(*m));
+	struct cua_hashmap_options own;
+	enum cua_status status = m ? CUA_OK : CUA_ERROR_NO_MEMORY;
+
+	if (!status && !map)
+		status = CUA_ERROR_NULL;
+	if (!status && cua__options(options, &own, sizeof(own)))
+		status = CUA_ERROR_VALUE;
+	if (!status && !capacity)
+		status = CUA_ERROR_VALUE;
+	if (!status && own.own_hash)
+		status = CUA_ERROR_UNSUPPORTED;
+	if (m)
+		m->group = g;
+	if (!status)
+		status = create_shards(m, options, key, value, capacity);
+	for (uint32_t i = 0; i < g->local; i++) {
+		struct cua__group_record *record = &g->mine[i];
+
+		write_record(record, CUA__GROUP_CREATE_MAP, status);
+		record->arguments[0] = (int32_t)key;
+		record->arguments[1] = (int32_t)value;
+		/* an error about options leaves `own` undefined */
+		record->arguments[2] = status ? 0 : fold(options ? &own : NULL, capacity);
+		record->n = cua__random_seed().lo;
+	}
+	status = cua__group_meet(g, g->mine);
+	if (!status) {
+		m->seed = own.seed ? own.seed ^ cua_hash_u64(own.seed_high, 1) : g->records[0].n;
+		/*
+		 * Not the seed of a table, also if CUATOMIC_HASH_SEED names a seed for all of them: the
+		 * keys of a shard would then have few home buckets.
+		 */
+		m->seed = cua_hash_u64(m->seed, OWNER_SALT);
+		m->number = ++g->maps;
+		*map = m;
+	} else if (m) {
+		release(m);
+	}
+	return status;
+}
+
+enum cua_status cua_sharded_map_create(struct cua_group *group,
+				       const struct cua_hashmap_options *options,
+				       enum cua_type key_type, enum cua_type value_type,
+				       uint64_t capacity, struct cua_sharded_map **map)
+{
+	enum cua_status status;
+	int cancel;
+
+	if (!group)
+		return CUA_ERROR_NULL;
+	if (group->broken)
+		return group->broken;
+	cancel = cua__cancel_disable();
+	status = create(group, options, key_type, value_type, capacity, map);
+	cua__cancel_restore(cancel);
+	return status;
+}
+
+void cua_sharded_map_destroy(struct cua_sharded_map *map)
+{
+	int cancel;
+
+	if (!map)
+		return;
+	cancel = cua__cancel_disable();
+	release(map);
+	cua__cancel_restore(cancel);
+}
+
+struct cua_hashmap *cua_sharded_map_shard(const struct cua_sharded_map *map, uint32_t i)
+{
+	return map && i < map->group->local ? map->shards[i].table : NULL;
+}
+
+enum cua_status cua_sharded_map_owner(const struct cua_sharded_map *map, const void *key,
+				      uint32_t *rank)
+{
+	struct cua_u128 aligned = {0, 0};
+	struct cua__shard s = {0};
+
+	if (!map || !key || !rank)
+		return CUA_ERROR_NULL;
+	memcpy(&aligned, key, map->key_size);
+	s.seed = map->seed;
+	s.ranks = map->group->size;
+	*rank = cua__shard_owner(&s, &aligned, 0, map->key_size);
+	return CUA_OK;
+}
+
+/* ---- a round ---- */
+
+static int takes_values(const struct cua_sharded_map *m, enum call call)
+{
+	return m->value_size && call <= UPDATE;
+}
+
+/* Whether owners send something back. */
+static int is_answered(const struct bulk *b)
+{
+	return b->call == FIND || b->results;
+}
+
+/* Counts the piece of this round, and writes its pairs in the order of their owners. */
+static enum cua_status count_piece(struct cua_sharded_map *m, uint32_t i, const struct bulk *b)
+{
+	struct cua_context *ctx = m->group->contexts[i];
+	struct shard *s = &m->shards[i];
+	const size_t bytes = m->group->size * sizeof(uint32_t);
+	const char *values = takes_values(m, b->call) ? s->values : NULL;
+	enum cua_status status;
+
+	s->job = (struct cua__shard){
+		.seed = m->seed,
+		.ranks = m->group->size,
+		.key_size = m->key_size,
+		.value_size = m->value_size,
+		.n = s->piece,
+		.keys = s->keys + s->done * m->key_size,
+		.values = values ? values + s->done * m->value_size : NULL,
+		.keys_out = s->keys_part,
+		.values_out = values ? s->values_part : NULL,
+		.index = is_answered(b) ? s->index : NULL,
+		.counts = s->counts,
+		.cursors = s->cursors,
+	};
+	CUA__GROUP_IN(ctx, status, ctx->runtime->set_bytes(ctx, s->counts, 0, bytes));
+	if (!status)
+		CUA__GROUP_IN(ctx, status, CUA__OPS(ctx, shard)->count(ctx, &s->job));
+	if (!status)
+		CUA__GROUP_IN(ctx, status, ctx->runtime->copy(ctx, s->to, s->counts, bytes));
+	return status;
+}
+
+static enum cua_status place_piece(struct cua_sharded_map *m, uint32_t i)
+{
+	struct cua_context *ctx = m->group->contexts[i];
+	struct shard *s = &m->shards[i];
+	enum cua_status status;
+	uint32_t at = 0;
+
+	CUA__GROUP_IN(ctx, status, ctx->runtime->synchronize(ctx));
+	for (uint32_t r = 0; r < m->group->size && !status; r++) {
+		s->first[r] = at;
+		at += s->to[r];
+	}
+	if (!status)
+		CUA__GROUP_IN(ctx, status,
+			      ctx->runtime->copy(ctx, s->cursors, s->first,
+						 m->group->size * sizeof(uint32_t)));
+	if (!status)
+		CUA__GROUP_IN(ctx, status, CUA__OPS(ctx, shard)->place(ctx, &s->job));
+	return status;
+}
+
+/* Sets the numbers of pairs that come from each rank, and *exchanges to the most of any rank. */
+static enum cua_status exchange_counts(struct cua_sharded_map *m, uint32_t *exchanges)
+{
+	struct cua_group *g = m->group;
+	struct cua__group_traffic *t = &m->traffic;
+	struct cua__group_traffic counts = *t;
+	enum cua_status status;
+	uint32_t most = 0;
+
+	for (uint32_t i = 0; i < g->local; i++)
+		for (uint32_t r = 0; r < g->size; r++) {
+			const uint32_t needed = m->shards[i].to[r] / m->slice +
+						(m->shards[i].to[r] % m->slice != 0);
+
+			most = needed > most ? needed : most;
+			if (!g->has_transport)
+				m->shards[r].from[i] = m->shards[i].to[r];
+		}
+	*exchanges = most;
+	if (!g->has_transport)
+		return CUA_OK;
+	/* host memory, also if the context's memory is not */
+	counts.staging = NULL;
+	for (uint32_t r = 0; r < g->size; r++) {
+		m->tell[r][0] = m->shards[0].to[r];
+		m->tell[r][1] = most;
+		t->send[r] = (const char *)m->tell[r];
+		t->receive[r] = (char *)m->told[r];
+		t->send_bytes[r] = t->receive_bytes[r] = sizeof(m->tell[r]);
+	}
+	status = cua__group_exchange(g, &counts);
+	for (uint32_t r = 0; r < g->size && !status; r++) {
+		m->shards[0].from[r] = m->told[r][0];
+		*exchanges = m->told[r][1] > *exchanges ? m->told[r][1] : *exchanges;
+	}
+	return status;
+}
+
+/* The pairs of `all` in an exchange. */
+static uint32_t slice_of(const struct cua_sharded_map *m, uint32_t all, uint32_t exchange)
+{
+	const uint64_t before = (uint64_t)exchange * m->slice;
+
+	return before >= all ? 0 : all - before < m->slice ? (uint32_t)(all - before) : m->slice;
+}
+
+enum member { KEYS, VALUES, RESULTS };
+
+/*
+ * Exchanges a member of the pairs, from the pieces to the owners, or `back`: from the owners to the
+ * pieces.
+ */
+static enum cua_status move(struct cua_sharded_map *m, uint32_t exchange, enum member member,
+			    int back)
+{
+	const size_t size = member == KEYS ? m->key_size : member == VALUES ? m->value_size : 1;
+	struct cua_group *g = m->group;
+	struct cua__group_traffic *t = &m->traffic;
+
+	for (uint32_t i = 0; i < g->local; i++) {
+		struct shard *s = &m->shards[i];
+		char *parts = member == KEYS     ? s->keys_part
+			      : member == VALUES ? s->values_part
+						 : s->results_part;
+		char *ins = member == KEYS     ? s->keys_in
+			    : member == VALUES ? s->values_in
+					       : s->results_in;
+		size_t received = 0;
+
+		for (uint32_t r = 0; r < g->size; r++) {
+			const size_t k = (size_t)i * g->size + r;
+			const uint32_t sent = slice_of(m, s->to[r], exchange);
+			const uint32_t came = slice_of(m, s->from[r], exchange);
+			char *mine = parts + (s->first[r] + (size_t)exchange * m->slice) * size;
+			char *theirs = ins + received * size;
+
+			t->send[k] = back ? theirs : mine;
+			t->receive[k] = back ? mine : theirs;
+			t->send_bytes[k] = (back ? came : sent) * size;
+			t->receive_bytes[k] = (back ? sent : came) * size;
+			received += came;
+		}
+		s->received = received;
+	}
+	return cua__group_exchange(g, t);
+}
+
+/* The owner's work on the pairs that it has received. */
+static enum cua_status work(struct shard *s, const struct bulk *b)
+{
+	uint8_t *results = is_answered(b) ? (uint8_t *)s->results_in : NULL;
+	const size_t n = s->received;
+
+	if (!n)
+		return CUA_OK;
+	switch (b->call) {
+	case BUILD:
+	case INSERT: return cua_hashmap_insert_n(s->table, n, s->keys_in, s->values_in, results);
+	case ASSIGN: return cua_hashmap_assign_n(s->table, n, s->keys_in, s->values_in, results);
+	case UPDATE:
+		return cua_hashmap_update_n(s->table, b->op, n, s->keys_in, s->values_in, results);
+	case FIND: return cua_hashmap_find_n(s->table, n, s->keys_in, s->values_in, results);
+	case CONTAINS: return cua_hashmap_contains_n(s->table, n, s->keys_in, results);
+	default: return cua_hashmap_erase_n(s->table, n, s->keys_in, results);
+	}
+}
+
+static enum cua_status exchange_pairs(struct cua_sharded_map *m, const struct bulk *b,
+				      uint32_t exchange)
+{
+	struct cua_group *g = m->group;
+	enum cua_status status = move(m, exchange, KEYS, 0);
+
+	if (takes_values(m, b->call) && !g->broken)
+		status = cua__worse(status, move(m, exchange, VALUES, 0));
+	for (uint32_t i = 0; i < g->local && !status; i++)
+		status = work(&m->shards[i], b);
+	if (is_answered(b) && !g->broken)
+		status = cua__worse(status, move(m, exchange, RESULTS, 1));
+	if (b->call == FIND && !g->broken)
+		status = cua__worse(status, move(m, exchange, VALUES, 1));
+	return g->broken ? g->broken : status;
+}
+
+static enum cua_status answer(struct cua_sharded_map *m, uint32_t i, const struct bulk *b)
+{
+	struct cua_context *ctx = m->group->contexts[i];
+	struct shard *s = &m->shards[i];
+	const struct cua__shard_answers a = {
+		.n = s->piece,
+		.value_size = m->value_size,
+		.index = s->index,
+		.results = (const uint8_t *)s->results_part,
+		.values = s->values_part,
+		.results_out = s->results ? s->results + s->done : NULL,
+		.values_out = b->call == FIND ? s->values_out + s->done * m->value_size : NULL,
+	};
+	enum cua_status status;
+
+	CUA__GROUP_IN(ctx, status, CUA__OPS(ctx, shard)->answer(ctx, &a));
+	return status;
+}
+
+/* A rank with the error `own` has no pairs of its own. */
+static enum cua_status round_of(struct cua_sharded_map *m, const struct bulk *b,
+				enum cua_status own)
+{
+	struct cua_group *g = m->group;
+	enum cua_status status = own;
+	uint32_t exchanges = 0;
+
+	for (uint32_t i = 0; i < g->local; i++) {
+		struct shard *s = &m->shards[i];
+
+		s->piece = s->n - s->done < m->piece ? (uint32_t)(s->n - s->done) : m->piece;
+		memset(s->to, 0, g->size * sizeof(*s->to));
+		if (!status)
+			status = count_piece(m, i, b);
+	}
+	for (uint32_t i = 0; i < g->local && !status; i++)
+		status = place_piece(m, i);
+	if (status && !g->has_transport)
+		return status;
+	if (status)
+		memset(m->shards[0].to, 0, g->size * sizeof(uint32_t));
+	status = cua__worse(status, exchange_counts(m, &exchanges));
+	for (uint32_t e = 0; e < exchanges && !g->broken; e++) {
+		status = cua__worse(status, exchange_pairs(m, b, e));
+		if (status && !g->has_transport)
+			return status;
+	}
+	for (uint32_t i = 0; i < g->local; i++) {
+		if (is_answered(b) && !status)
+			status = answer(m, i, b);
+		m->shards[i].done += m->shards[i].piece;
+	}
+	return status;
+}
+
+/* ---- bulk calls ---- */
+
+/* Checks the arrays of a local rank. */
+static enum cua_status check_arrays(struct cua_sharded_map *m, uint32_t i, const struct bulk *b)
+{
+	struct shard *s = &m->shards[i];
+	struct cua_hashmap *table = s->table;
+	struct cua__hashmap_array a[4] = {{0}};
+	const size_t n = b->n[i];
+	enum cua_status status;
+
+	if (n && ((b->values && !b->values[i] && takes_values(m, b->call)) ||
+		  (b->values_out && !b->values_out[i]) || (b->results && !b->results[i])))
+		return CUA_ERROR_NULL;
+	status = cua__hashmap_check(table, b->keys[i], n, m->key_size, &a[0]);
+	if (!status && n && !b->keys[i])
+		status = CUA_ERROR_NULL;
+	if (!status && b->values && takes_values(m, b->call))
+		status = cua__hashmap_check(table, b->values[i], n, m->value_size, &a[1]);
+	if (!status && b->values_out)
+		status = cua__hashmap_check(table, b->values_out[i], n, m->value_size, &a[2]);
+	if (!status && b->results)
+		status = cua__hashmap_check(table, b->results[i], n, 1, &a[3]);
+	for (int out = 2; out < 4 && !status; out++) {
+		if (cua__hashmap_in_map(table, &a[out]))
+			status = CUA_ERROR_OVERLAP;
+		for (int other = 0; other < out; other++)
+			if (cua__hashmap_overlap(&a[out], &a[other]))
+				status = CUA_ERROR_OVERLAP;
+	}
+	s->keys = a[0].backend;
+	s->values = a[1].backend;
+	s->values_out = (char *)(uintptr_t)a[2].backend;
+	s->results = (uint8_t *)(uintptr_t)a[3].backend;
+	s->n = n;
+	s->done = 0;
+	return status;
+}
+
+static enum cua_status check_call(const struct cua_sharded_map *m, const struct bulk *b)
+{
+	const int of_values = b->call == ASSIGN || b->call == UPDATE || b->call == FIND;
+
+	if (b->call == UPDATE && ((int)b->op < CUA_UPDATE_ADD || b->op > CUA_UPDATE_XOR))
+		return CUA_ERROR_VALUE;
+	if (of_values && !m->value_size)
+		return CUA_ERROR_TYPE;
+	if (b->call == ERASE && m->no_erase)
+		return CUA_ERROR_UNSUPPORTED;
+	if (!b->n || !b->keys || (takes_values(m, b->call) && !b->values) ||
+	    (b->call == FIND && !b->values_out) || (b->call == CONTAINS && !b->results))
+		return CUA_ERROR_NULL;
+	return CUA_OK;
+}
+
+static void clear_shards(struct cua_sharded_map *m, enum cua_status *status)
+{
+	for (uint32_t i = 0; i < m->group->local && !*status; i++)
+		*status = cua_hashmap_clear(m->shards[i].table);
+}
+
+static enum cua_status bulk(struct cua_sharded_map *m, const struct bulk *b)
+{
+	struct cua_group *g = m->group;
+	const enum cua_status checked = check_call(m, b);
+	enum cua_status status;
+	uint64_t rounds = 0;
+
+	for (uint32_t i = 0; i < g->local; i++) {
+		enum cua_status own = checked;
+
+		if (!own)
+			CUA__GROUP_IN(g->contexts[i], own,
+				      g->contexts[i]->runtime->may_wait(g->contexts[i]));
+		if (!own)
+			own = check_arrays(m, i, b);
+		write_record(&g->mine[i], CUA__GROUP_SHARDED, own);
+		g->mine[i].arguments[0] = (int32_t)b->call;
+		g->mine[i].arguments[1] = (int32_t)b->op;
+		g->mine[i].arguments[2] = b->results != NULL;
+		g->mine[i].arguments[3] = (int32_t)m->number;
+		g->mine[i].n = own ? 0 : b->n[i];
+	}
+	status = cua__group_meet(g, g->mine);
+	if (status)
+		return status;
+	for (uint32_t r = 0; r < g->size; r++) {
+		const uint64_t of_rank =
+			g->records[r].n / m->piece + (g->records[r].n % m->piece != 0);
+
+		rounds = of_rank > rounds ? of_rank : rounds;
+	}
+	if (b->call == BUILD)
+		clear_shards(m, &status);
+	for (uint64_t k = 0; k < rounds && !g->broken && (!status || g->has_transport); k++)
+		status = round_of(m, b, status);
+	return g->broken ? g->broken : cua__group_agree(g, status);
+}
+
+static enum cua_status run_bulk(struct cua_sharded_map *map, const struct bulk *b)
+{
+	enum cua_status status;
+	int cancel;
+
+	if (!map)
+		return CUA_ERROR_NULL;
+	if (map->group->broken)
+		return map->group->broken;
+	cancel = cua__cancel_disable();
+	status = bulk(map, b);
+	cua__cancel_restore(cancel);
+	return status;
+}
+
+#define BULK(map, ...) run_bulk(map, &(struct bulk){__VA_ARGS__})
+
+enum cua_status cua_sharded_map_build_n(struct cua_sharded_map *map, const size_t *n,
+					const void *const *keys, const void *const *values,
+					uint8_t *const *results)
+{
+	return BULK(map, .call = BUILD, .n = n, .keys = keys, .values = values, .results = results);
+}
+
+enum cua_status cua_sharded_map_insert_n(struct cua_sharded_map *map, const size_t *n,
+					 const void *const *keys, const void *const *values,
+					 uint8_t *const *results)
+{
+	return BULK(map, .call = INSERT, .n = n, .keys = keys, .values = values,
+		    .results = results);
+}
+
+enum cua_status cua_sharded_map_assign_n(struct cua_sharded_map *map, const size_t *n,
+					 const void *const *keys, const void *const *values,
+					 uint8_t *const *results)
+{
+	return BULK(map, .call = ASSIGN, .n = n, .keys = keys, .values = values,
+		    .results = results);
+}
+
+enum cua_status cua_sharded_map_update_n(struct cua_sharded_map *map, enum cua_update op,
+					 const size_t *n, const void *const *keys,
+					 const void *const *values, uint8_t *const *results)
+{
+	return BULK(map, .call = UPDATE, .op = op, .n = n, .keys = keys, .values = values,
+		    .results = results);
+}
+
+enum cua_status cua_sharded_map_find_n(struct cua_sharded_map *map, const size_t *n,
+				       const void *const *keys, void *const *values_out,
+				       uint8_t *const *found)
+{
+	return BULK(map, .call = FIND, .n = n, .keys = keys, .values_out = values_out,
+		    .results = found);
+}
+
+enum cua_status cua_sharded_map_contains_n(struct cua_sharded_map *map, const size_t *n,
+					   const void *const *keys, uint8_t *const *found)
+{
+	return BULK(map, .call = CONTAINS, .n = n, .keys = keys, .results = found);
+}
+
+enum cua_status cua_sharded_map_erase_n(struct cua_sharded_map *map, const size_t *n,
+					const void *const *keys, uint8_t *const *found)
+{
+	return BULK(map, .call = ERASE, .n = n, .keys = keys, .results = found);
+}
+
+/* ---- calls on the whole map ---- */
+
+/* What a call on the whole map does with a local shard; *number is a number of the shard. */
+typedef enum cua_status shard_fn(struct cua_hashmap *table, uint32_t i, void *arg,
+				 uint64_t *number);
+
+/* Calls fn for each local shard. All ranks see the numbers of all ranks afterwards, in the records. */
+static enum cua_status for_shards(struct cua_sharded_map *m, enum call call, shard_fn *fn,
+				  void *arg)
+{
+	struct cua_group *g = m->group;
+	enum cua_status status;
+	int cancel;
+
+	if (g->broken)
+		return g->broken;
+	cancel = cua__cancel_disable();
+	for (uint32_t i = 0; i < g->local; i++) {
+		struct cua__group_record *record = &g->mine[i];
+		uint64_t number = 0;
+
+		status = fn(m->shards[i].table, i, arg, &number);
+		write_record(record, CUA__GROUP_SHARDED, status);
+		record->arguments[0] = (int32_t)call;
+		record->arguments[3] = (int32_t)m->number;
+		record->n = number;
+	}
+	status = cua__group_meet(g, g->mine);
+	cua__cancel_restore(cancel);
+	return status;
+}
+
+static enum cua_status clear_shard(struct cua_hashmap *table, uint32_t i, void *arg,
+				   uint64_t *number)
+{
+	(void)i;
+	(void)arg;
+	(void)number;
+	return cua_hashmap_clear(table);
+}
+
+enum cua_status cua_sharded_map_clear(struct cua_sharded_map *map)
+{
+	return map ? for_shards(map, CLEAR, clear_shard, NULL) : CUA_ERROR_NULL;
+}
+
+/* arg: the caller's pointer, which may be NULL on some ranks only. */
+static enum cua_status size_of_shard(struct cua_hashmap *table, uint32_t i, void *arg,
+				     uint64_t *number)
+{
+	(void)i;
+	return arg ? cua_hashmap_size(table, number) : CUA_ERROR_NULL;
+}
+
+enum cua_status cua_sharded_map_size(struct cua_sharded_map *map, uint64_t *size)
+{
+	enum cua_status status;
+	uint64_t sum = 0;
+
+	if (!map)
+		return CUA_ERROR_NULL;
+	status = for_shards(map, SIZE, size_of_shard, size);
+	if (status)
+		return status;
+	for (uint32_t r = 0; r < map->group->size; r++)
+		sum += map->group->records[r].n;
+	*size = sum;
+	return CUA_OK;
+}
+
+static enum cua_status status_of_shard(struct cua_hashmap *table, uint32_t i, void *arg,
+				       uint64_t *number)
+{
+	(void)i;
+	(void)arg;
+	(void)number;
+	return cua_hashmap_status(table);
+}
+
+enum cua_status cua_sharded_map_status(struct cua_sharded_map *map)
+{
+	return map ? for_shards(map, STATUS, status_of_shard, NULL) : CUA_ERROR_NULL;
+}
+
+struct retrieval {
+	enum cua_hashmap_order order;
+	const uint64_t *max;
+	void *const *keys_out, *const *values_out;
+	uint64_t *n;
+};
+
+static void *array_of(void *const *arrays, uint32_t i)
+{
+	return arrays ? arrays[i] : NULL;
+}
+
+/* All errors about arguments, so that no rank writes if another one has such an error. */
+static enum cua_status check_retrieval(struct cua_hashmap *table, uint32_t i, void *arg,
+				       uint64_t *number)
+{
+	const struct retrieval *r = arg;
+	struct cua__hashmap_array a[3];
+	enum cua_status status;
+
+	(void)number;
+	if (!r->max || !r->n)
+		return CUA_ERROR_NULL;
+	if (r->order != CUA_HASHMAP_ANY && r->order != CUA_HASHMAP_SORTED)
+		return CUA_ERROR_VALUE;
+	status = cua__hashmap_check(table, array_of(r->keys_out, i), r->max[i],
+				    table->view.key_size, &a[0]);
+	if (!status)
+		status = cua__hashmap_check(table, array_of(r->values_out, i), r->max[i],
+					    table->view.value_size, &a[1]);
+	if (status)
+		return status;
+	a[2].user = &r->n[i];
+	a[2].bytes = sizeof(r->n[i]);
+	for (int k = 0; k < 3; k++)
+		if (cua__hashmap_in_map(table, &a[k]) ||
+		    cua__hashmap_overlap(&a[k], &a[(k + 1) % 3]))
+			return CUA_ERROR_OVERLAP;
+	return table->ctx->runtime->may_wait(table->ctx);
+}
+
+static enum cua_status retrieve_shard(struct cua_hashmap *table, uint32_t i, void *arg,
+				      uint64_t *number)
+{
+	const struct retrieval *r = arg;
+
+	(void)number;
+	return cua_hashmap_retrieve(table, r->order, r->max[i], array_of(r->keys_out, i),
+				    array_of(r->values_out, i), &r->n[i]);
+}
+
+enum cua_status cua_sharded_map_retrieve(struct cua_sharded_map *map, enum cua_hashmap_order order,
+					 const uint64_t *max, void *const *keys_out,
+					 void *const *values_out, uint64_t *n)
+{
+	struct retrieval r = {order, max, keys_out, values_out, n};
+	enum cua_status status;
+
+	if (!map)
+		return CUA_ERROR_NULL;
+	status = for_shards(map, RETRIEVE, check_retrieval, &r);
+	return status ? status : for_shards(map, RETRIEVE, retrieve_shard, &r);
+}
