@@ -238,44 +238,112 @@ static enum cua_status read_header(int fd, struct header *h)
 	return CUA_OK;
 }
 
+static enum cua_status begin_pairs(struct cua__hashmap_reader *r, int fd, const struct header *h)
+{
+	const size_t pair = h->key_size + h->value_size;
+
+	*r = (struct cua__hashmap_reader){
+		.fd = fd,
+		.key_size = h->key_size,
+		.value_size = h->value_size,
+		.count = h->count,
+		.slots = h->slots,
+		.file_sum = h->header_sum,
+		.pairs_sum = h->pairs_sum,
+		.most = BATCH_BYTES / (8 * pair) * 8,
+	};
+	r->bytes = malloc(2 * r->most * pair);
+	if (!r->bytes)
+		return CUA_ERROR_NO_MEMORY;
+	r->keys = r->bytes + r->most * pair;
+	r->values = r->keys + r->most * h->key_size;
+	return CUA_OK;
+}
+
+enum cua_status cua__hashmap_reader_next(struct cua__hashmap_reader *r)
+{
+	const uint32_t ks = r->key_size, vs = r->value_size;
+	enum cua_status status = CUA_OK;
+
+	r->n = r->count - r->done < r->most ? (size_t)(r->count - r->done) : r->most;
+	if (!r->n)
+		return r->sum == r->pairs_sum ? CUA_OK : CUA_ERROR_CORRUPT;
+	status = read_all(r->fd, r->bytes, r->n * (ks + vs));
+	if (status)
+		return status;
+	r->sum = add_up(r->sum, r->bytes, r->n * (ks + vs));
+	for (size_t i = 0; i < r->n; i++) {
+		memcpy(r->keys + i * ks, r->bytes + i * (ks + vs), ks);
+		memcpy(r->values + i * vs, r->bytes + i * (ks + vs) + ks, vs);
+	}
+	r->done += r->n;
+	return CUA_OK;
+}
+
+/* A path that is no regular file, such as a FIFO, must not block. */
+static int open_to_read(const char *path)
+{
+	return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+}
+
+enum cua_status cua__hashmap_reader_open(struct cua__hashmap_reader *r, const char *path)
+{
+	const int fd = open_to_read(path);
+	struct header h;
+	enum cua_status status;
+
+	r->bytes = NULL;
+	if (fd < 0)
+		return CUA_ERROR_SYSTEM;
+	status = read_header(fd, &h);
+	if (!status)
+		status = begin_pairs(r, fd, &h);
+	if (status) {
+		const int saved = errno;
+
+		close(fd);
+		errno = saved;
+	}
+	return status;
+}
+
+void cua__hashmap_reader_close(struct cua__hashmap_reader *r)
+{
+	const int saved = errno;
+
+	if (r->bytes)
+		close(r->fd);
+	free(r->bytes);
+	r->bytes = NULL;
+	errno = saved;
+}
+
 /*
  * Inserts the pairs in batches. CORRUPT after the first batch with a key that occurred earlier, as
  * in a file with holes. CORRUPT at the end if the checksum of the pairs differs from the header's.
  */
 static enum cua_status read_pairs(int fd, const struct header *h, struct cua_hashmap *map)
 {
-	const uint32_t ks = h->key_size, vs = h->value_size;
-	const size_t most = BATCH_BYTES / (8 * (ks + vs)) * 8;
-	char *bytes = malloc(2 * most * (ks + vs)), *keys, *values;
-	enum cua_status status = CUA_OK;
-	uint64_t sum = 0, size = 0;
+	struct cua__hashmap_reader r;
+	enum cua_status status = begin_pairs(&r, fd, h);
+	uint64_t size = 0;
 
-	if (!bytes)
-		return CUA_ERROR_NO_MEMORY;
-	keys = bytes + most * (ks + vs);
-	values = keys + most * ks;
-	for (uint64_t done = 0, n; !status && done < h->count; done += n) {
-		n = h->count - done < most ? h->count - done : most;
-		status = read_all(fd, bytes, n * (ks + vs));
-		if (status)
+	while (!status) {
+		status = cua__hashmap_reader_next(&r);
+		if (status || !r.n)
 			break;
-		sum = add_up(sum, bytes, n * (ks + vs));
-		for (uint64_t i = 0; i < n; i++) {
-			memcpy(keys + i * ks, bytes + i * (ks + vs), ks);
-			memcpy(values + i * vs, bytes + i * (ks + vs) + ks, vs);
-		}
-		status = cua__hashmap_insert_from_host(map, n, keys, values);
+		status = cua__hashmap_insert_from_host(map, r.n, r.keys, r.values);
 		if (!status)
 			status = cua_hashmap_size(map, &size);
 		/* with max_probes, the keys may not all find slots under another seed */
-		if (!status && size != done + n)
+		if (!status && size != r.done)
 			status =
 				map->options.max_probes && cua_hashmap_status(map) == CUA_ERROR_FULL
 					? CUA_ERROR_SIZE
 					: CUA_ERROR_CORRUPT;
 	}
-	free(bytes);
-	return status ? status : sum == h->pairs_sum ? CUA_OK : CUA_ERROR_CORRUPT;
+	free(r.bytes);
+	return status;
 }
 
 /*
@@ -352,8 +420,7 @@ enum cua_status cua_hashmap_load(struct cua_context *ctx, const struct cua_hashm
 	if (!ctx || !path || !map)
 		return CUA_ERROR_NULL;
 	cancel = cua__cancel_disable();
-	/* a path that is no regular file, such as a FIFO, must not block open */
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	fd = open_to_read(path);
 	if (fd >= 0) {
 		status = load_from(ctx, options, fd, map);
 		saved = errno;

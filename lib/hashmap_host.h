@@ -101,4 +101,22 @@ void cua__hashmap_pass_end(struct cua__hashmap_pass *pass);
 enum cua_status cua__hashmap_insert_from_host(struct cua_hashmap *map, uint64_t n, const void *keys,
 					      const void *values);
 
+/*
+ * The pairs of a file of save, in batches. Errors: those of load. next sets n pairs at keys and values, 0
+ * at the end; there it compares the checksum of the pairs.
+ */
+struct cua__hashmap_reader {
+	int fd;
+	uint32_t key_size, value_size;
+	uint64_t count, slots, file_sum; /* file_sum is different for each file */
+	size_t n, most;
+	char *keys, *values;
+	char *bytes; /* NULL: not open */
+	uint64_t done, sum, pairs_sum;
+};
+enum cua_status cua__hashmap_reader_open(struct cua__hashmap_reader *r, const char *path);
+enum cua_status cua__hashmap_reader_next(struct cua__hashmap_reader *r);
+/* Keeps errno. */
+void cua__hashmap_reader_close(struct cua__hashmap_reader *r);
+
 #endif /* CUATOMIC_LIB_HASHMAP_HOST_H */

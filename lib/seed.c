@@ -29,6 +29,15 @@ static struct cua_u128 weak_seed(void)
 	return seed;
 }
 
+struct cua_u128 cua__random(void)
+{
+	struct cua_u128 bits;
+
+	if (getrandom(&bits, sizeof(bits), GRND_NONBLOCK) != (ssize_t)sizeof(bits))
+		bits = weak_seed();
+	return bits;
+}
+
 struct cua_u128 cua__random_seed(void)
 {
 	const char *named = secure_getenv("CUATOMIC_HASH_SEED");
@@ -42,8 +51,7 @@ struct cua_u128 cua__random_seed(void)
 			return seed;
 		}
 	}
-	if (getrandom(&seed, sizeof(seed), GRND_NONBLOCK) != (ssize_t)sizeof(seed))
-		seed = weak_seed();
+	seed = cua__random();
 	seed.lo += !seed.lo;
 	return seed;
 }

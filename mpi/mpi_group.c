@@ -6,6 +6,7 @@
 #include <cuatomic/mpi.h>
 
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,8 +27,9 @@ struct end {
 	MPI_Request *requests;
 	size_t room; /* of requests */
 	int mine, all;
-	/* a collective operation cannot be cancelled, so it works on memory that may remain */
+	/* of sums, because pending operations must not use a caller's array */
 	uint64_t words[WORDS];
+	struct end *next;
 };
 
 static enum cua_status of_mpi(int error)
@@ -66,25 +68,6 @@ static enum cua_status wait_all(struct end *end, int n, MPI_Request *requests)
 	}
 	end->failed = 1;
 	return status;
-}
-
-/*
- * Ends what can be ended of pending messages, so that MPI does not write to memory that its owner frees.
- * A message that arrives at this moment is received whole within a few calls.
- */
-static void give_up(int n, MPI_Request *requests)
-{
-	int done = 0;
-
-	for (int i = 0; i < n; i++)
-		if (requests[i] != MPI_REQUEST_NULL)
-			MPI_Cancel(&requests[i]);
-	for (int tries = 0; tries < 1000 && !done; tries++)
-		if (MPI_Testall(n, requests, &done, MPI_STATUSES_IGNORE))
-			break;
-	for (int i = 0; i < n; i++)
-		if (requests[i] != MPI_REQUEST_NULL)
-			MPI_Request_free(&requests[i]);
 }
 
 /* ---- the functions of the transport ---- */
@@ -160,10 +143,8 @@ static enum cua_status exchange(void *self, const void *const *send, const size_
 		memmove(receive[end->rank], send[end->rank], send_bytes[end->rank]);
 	if (!status)
 		status = wait_all(end, n, end->requests);
-	if (status) {
-		give_up(n, end->requests);
+	if (status)
 		end->failed = 1;
-	}
 	return status;
 }
 
@@ -225,17 +206,31 @@ static void set_timeout(void *self, double seconds)
 	((struct end *)self)->timeout = seconds;
 }
 
+/*
+ * After a failure, requests may be pending for ever. MPI may still read and write the memory of this struct,
+ * so it stays, where leak checkers find it; the library keeps the memory of messages (cuatomic/group.h).
+ */
+static struct end *_Atomic kept;
+
 static void close_end(void *self)
 {
 	struct end *end = self;
 	int finalized = 1;
 
-	free(end->requests);
-	/* a collective operation that is still pending may use the memory */
-	if (end->failed)
+	if (MPI_Finalized(&finalized))
+		finalized = 1;
+	/* a rank that saw no error itself must not wait for ranks that failed */
+	if (!finalized && !end->failed && is_told(end))
+		end->failed = 1;
+	if (end->failed) {
+		end->next = atomic_load(&kept);
+		while (!atomic_compare_exchange_weak(&kept, &end->next, end))
+			;
 		return;
-	if (!MPI_Finalized(&finalized) && !finalized)
+	}
+	if (!finalized)
 		MPI_Comm_free(&end->comm);
+	free(end->requests);
 	free(end);
 }
 
@@ -264,7 +259,7 @@ static enum cua_status create(struct cua_context *ctx, MPI_Comm comm, struct cua
 		end->comm = MPI_COMM_NULL;
 	status = agree_on(comm, status);
 	if (!status)
-		status = of_mpi(MPI_Comm_dup(comm, &end->comm));
+		status = agree_on(comm, of_mpi(MPI_Comm_dup(comm, &end->comm)));
 	if (!status)
 		status = of_mpi(MPI_Comm_set_errhandler(end->comm, MPI_ERRORS_RETURN));
 	if (!status)
@@ -287,9 +282,9 @@ static enum cua_status create(struct cua_context *ctx, MPI_Comm comm, struct cua
 		transport.close = close_end;
 		status = cua_group_create(ctx, &transport, &made);
 	}
-	/* without the duplicate, the processes returned the same error above */
+	/* all processes have a duplicate, or none */
 	if (end && end->comm != MPI_COMM_NULL)
-		status = agree_on(end->comm, status);
+		status = agree_on(comm, status);
 	if (!status) {
 		*group = made;
 	} else if (made) {

@@ -441,7 +441,10 @@ static void run_group(struct run *r)
 	size_t n[2] = {n_now, n_now}, bytes;
 	double sum[2] = {0, 0}, first;
 	void *sums[2] = {&sum[0], &sum[1]};
+	struct cua_sharded_map *map = NULL;
+	const size_t one[2] = {1, 1};
 	uint64_t numbers[2] = {3, 4};
+	const void *numbers_at[2] = {&numbers[0], &numbers[1]};
 	void *arrays[2] = {&numbers[0], &numbers[1]};
 
 	DO(cua_context_create(CUA_BACKEND_CPU, 0, &contexts[1]));
@@ -456,7 +459,12 @@ static void run_group(struct run *r)
 	DO(cua_group_sum_workspace(group, CUA_U64, 1, &bytes));
 	DO(cua_group_sum(group, CUA_U64, 1, arrays));
 	TRUE(numbers[0] == 7 && numbers[1] == 7);
+	DO(cua_sharded_map_create(group, NULL, CUA_U64, CUA_U64, 1000, &map));
+	DO(cua_sharded_map_insert_n(map, one, numbers_at, numbers_at, NULL));
+	DO(cua_sharded_map_size(map, &numbers[0]));
+	TRUE(numbers[0] == 1);
 out:
+	cua_sharded_map_destroy(map);
 	cua_group_destroy(group);
 	cua_context_destroy(contexts[1]);
 }

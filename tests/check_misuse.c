@@ -865,10 +865,13 @@ static enum cua_status made_array(enum cua_status status)
 	  cua_sharded_map_find_n(sharded(), counts(), ins(), outs(), byte_outs()))                 \
 	X(cua_sharded_map_insert_n, PLAIN,                                                         \
 	  cua_sharded_map_insert_n(sharded(), counts(), ins(), ins(), byte_outs()))                \
+	X(cua_sharded_map_load, MADE_SHARDED,                                                      \
+	  cua_sharded_map_load(group(), map_options(), path(), slot()))                            \
 	X(cua_sharded_map_owner, PLAIN,                                                            \
 	  cua_sharded_map_owner(sharded(), or_null(memory), or_null(outputs())))                   \
 	X(cua_sharded_map_retrieve, PLAIN,                                                         \
 	  cua_sharded_map_retrieve(sharded(), ORDER, rooms(), outs(), outs(), or_null(outputs()))) \
+	X(cua_sharded_map_save, PLAIN, cua_sharded_map_save(sharded(), path()))                    \
 	X(cua_sharded_map_shard, LENIENT,                                                          \
 	  fine(cua_sharded_map_shard(sharded(), (uint32_t)pick(4)) != maps[0]))                    \
 	X(cua_sharded_map_size, PLAIN, cua_sharded_map_size(sharded(), or_null(outputs())))        \

@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Sharded maps of 1 to 8 ranks: random sequences of calls against a single map, keys of few owners,
- * ranks in threads with a transport, errors that all ranks return, and transports that fail.
+ * files, ranks in threads with a transport, errors that all ranks return, and transports that fail.
  */
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "group_ranks.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -84,23 +90,40 @@ static void model_call(struct cua_hashmap *model, const struct work *w, char *va
 	}
 }
 
-/*
- * Answers are equal, except that any of several equal keys of a call may be the one that is inserted or
- * erased: then their numbers are equal.
- */
-static void expect_answers(const struct work *w, const uint8_t *got, const uint8_t *expected)
+struct pair {
+	unsigned char bytes[32];
+};
+
+static int compare(const void *a, const void *b)
 {
-	size_t counts[2][256] = {{0}};
+	return memcmp(a, b, sizeof(struct pair));
+}
+
+/*
+ * Answers are equal. Of several equal keys of a call any may be the one that is inserted or erased, so
+ * the answers to each key are equal in some order.
+ */
+static void expect_answers(const struct work *w, size_t ks, const uint8_t *got,
+			   const uint8_t *expected)
+{
+	struct pair *pairs[2];
 
 	if (w->call == FIND || w->call == CONTAINS) {
 		ck_assert_mem_eq(got, expected, w->total);
 		return;
 	}
-	for (size_t i = 0; i < w->total; i++) {
-		counts[0][got[i]]++;
-		counts[1][expected[i]]++;
+	for (int which = 0; which < 2; which++) {
+		pairs[which] = test_malloc((w->total + 1) * sizeof(**pairs));
+		memset(pairs[which], 0, (w->total + 1) * sizeof(**pairs));
+		for (size_t i = 0; i < w->total; i++) {
+			memcpy(pairs[which][i].bytes, w->keys + i * ks, ks);
+			pairs[which][i].bytes[16] = which ? expected[i] : got[i];
+		}
+		qsort(pairs[which], w->total, sizeof(**pairs), compare);
 	}
-	ck_assert_mem_eq(counts[0], counts[1], sizeof(counts[0]));
+	ck_assert_mem_eq(pairs[0], pairs[1], w->total * sizeof(**pairs));
+	free(pairs[0]);
+	free(pairs[1]);
 }
 
 static void random_work(struct work *w, uint32_t ranks, const struct kind *kind, size_t most,
@@ -173,15 +196,6 @@ static void download(struct arrays *a, struct cua_context *ctx, const struct wor
 }
 
 /* ---- contents ---- */
-
-struct pair {
-	unsigned char bytes[32];
-};
-
-static int compare(const void *a, const void *b)
-{
-	return memcmp(a, b, sizeof(struct pair));
-}
 
 static void add_pairs(struct pair *pairs, size_t n, const char *keys, const char *values, size_t ks,
 		      size_t vs)
@@ -310,7 +324,7 @@ static void do_work(struct ranks *g, struct work *w, uint64_t *seed)
 	}
 	model_call(g->model, w, wanted, expected);
 	if (w->answered || w->call == CONTAINS)
-		expect_answers(w, results, expected);
+		expect_answers(w, ks, results, expected);
 	ck_assert_mem_eq(values, wanted, w->total * vs);
 	ck_assert_cua(cua_sharded_map_status(g->map));
 	ck_assert_cua(cua_sharded_map_size(g->map, &sizes[0]));
@@ -376,7 +390,47 @@ START_TEST(long_calls)
 }
 END_TEST
 
-/* More ranks than a kernel counts in shared memory would need contexts; here, more than a warp. */
+#if !TEST_CUDA
+/* More ranks than a worker counts by itself. */
+START_TEST(hundreds_of_ranks)
+{
+	enum { RANKS = 300, EACH = 20 };
+	static uint64_t keys[RANKS][EACH], values[RANKS][EACH], found[RANKS][EACH];
+	struct cua_context *contexts[RANKS];
+	const void *keys_at[RANKS], *values_at[RANKS];
+	void *found_at[RANKS];
+	struct cua_sharded_map *map;
+	struct cua_group *group;
+	size_t n[RANKS];
+	uint64_t size;
+
+	for (uint32_t r = 0; r < RANKS; r++) {
+		contexts[r] = test_context(CUA_BACKEND_CPU);
+		n[r] = EACH;
+		for (uint32_t i = 0; i < EACH; i++) {
+			keys[r][i] = (uint64_t)r * EACH + i;
+			values[r][i] = ~keys[r][i];
+		}
+		keys_at[r] = keys[r];
+		values_at[r] = values[r];
+		found_at[r] = found[r];
+	}
+	ck_assert_cua(cua_group_create_devices(RANKS, contexts, &group));
+	ck_assert_cua(cua_sharded_map_create(group, NULL, CUA_U64, CUA_U64, RANKS * EACH, &map));
+	ck_assert_cua(cua_sharded_map_insert_n(map, n, keys_at, values_at, NULL));
+	ck_assert_cua(cua_sharded_map_find_n(map, n, keys_at, found_at, NULL));
+	ck_assert_mem_eq(found, values, sizeof(values));
+	ck_assert_cua(cua_sharded_map_size(map, &size));
+	ck_assert_uint_eq(size, RANKS * EACH);
+	cua_sharded_map_destroy(map);
+	cua_group_destroy(group);
+	for (uint32_t r = 0; r < RANKS; r++)
+		cua_context_destroy(contexts[r]);
+}
+END_TEST
+#endif
+
+/* More ranks than a few. */
 START_TEST(many_ranks)
 {
 	uint64_t seed = test_seed("many_ranks");
@@ -530,6 +584,188 @@ START_TEST(retrieves)
 	}
 	free_work(&w);
 	close_ranks(&g);
+}
+END_TEST
+
+/* ---- files ---- */
+
+static char folder[64], file[96];
+
+static void make_folder(void)
+{
+	snprintf(folder, sizeof(folder), "/tmp/sharded-XXXXXX");
+	ck_assert_ptr_nonnull(mkdtemp(folder));
+	snprintf(file, sizeof(file), "%s/map", folder);
+}
+
+/* Calls fn for each file of the folder, and returns their number. */
+static unsigned each_file(void (*fn)(const char *path))
+{
+	DIR *dir = opendir(folder);
+	struct dirent *entry;
+	unsigned n = 0;
+	char path[512];
+
+	ck_assert_ptr_nonnull(dir);
+	while ((entry = readdir(dir)) != NULL) {
+		if (entry->d_name[0] == '.' && entry->d_name[1 + (entry->d_name[1] == '.')] == 0)
+			continue;
+		n++;
+		snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
+		if (fn)
+			fn(path);
+	}
+	closedir(dir);
+	return n;
+}
+
+static void remove_it(const char *path)
+{
+	ck_assert_int_eq(unlink(path), 0);
+}
+
+static void remove_folder(void)
+{
+	each_file(remove_it);
+	ck_assert_int_eq(rmdir(folder), 0);
+}
+
+static char shard_file[512];
+
+static void find_shard(const char *path)
+{
+	if (strlen(path) > strlen(file) && !strcmp(path + strlen(path) - 2, ".1"))
+		snprintf(shard_file, sizeof(shard_file), "%s", path);
+}
+
+/* Reads or writes a whole file; returns its length. */
+static size_t whole_file(const char *path, char *bytes, size_t n, int writes)
+{
+	FILE *f = fopen(path, writes ? "wb" : "rb");
+	size_t done;
+
+	ck_assert_ptr_nonnull(f);
+	done = writes ? fwrite(bytes, 1, n, f) : fread(bytes, 1, n, f);
+	ck_assert_int_eq(fclose(f), 0);
+	return done;
+}
+
+static struct cua_sharded_map *load(struct ranks *g, enum cua_status expected)
+{
+	struct cua_sharded_map *map = NULL;
+
+	ck_assert_status(cua_sharded_map_load(g->group, NULL, file, &map), expected);
+	ck_assert(!map == (expected != CUA_OK));
+	return map;
+}
+
+/* Saved by some ranks and loaded by others, twice. */
+START_TEST(files)
+{
+	uint64_t seed = test_seed("files");
+	const struct kind *kind = &kinds[_i % (int)COUNT(kinds)];
+	const uint32_t from = sizes[_i % 6], to = sizes[(_i / 2 + 3) % 6];
+	struct cua_sharded_map *loaded;
+	struct ranks g, other;
+
+	make_folder();
+	open_ranks(&g, from, kind, 9000);
+	open_ranks(&other, to, kind, 10);
+	for (int round = 0; round < 2; round++) {
+		struct work w = {0};
+
+		do {
+			free_work(&w);
+			random_work(&w, from, kind, round || test_traced() ? 300 : 2000, 6000,
+				    &seed);
+		} while (w.call != INSERT);
+		do_work(&g, &w, &seed);
+		free_work(&w);
+		ck_assert_cua(cua_sharded_map_save(g.map, file));
+		/* the manifest and the shards of this save alone */
+		ck_assert_uint_eq(each_file(NULL), 1 + from);
+		loaded = load(&other, CUA_OK);
+		expect_contents(&loaded, 1, to, g.model, kind);
+		cua_sharded_map_destroy(loaded);
+	}
+	close_ranks(&other);
+	close_ranks(&g);
+	remove_folder();
+}
+END_TEST
+
+/* Shards that are missing or of another save, changed manifests, and paths that are wrong. */
+START_TEST(bad_files)
+{
+	enum { MOST = 1 << 16 };
+	struct cua_hashmap_options o = CUA_HASHMAP_OPTIONS_INIT;
+	uint64_t seed = test_seed("bad_files");
+	char *bytes = test_malloc(MOST), *manifest = test_malloc(MOST);
+	struct cua_sharded_map *map = NULL;
+	struct work w = {0};
+	struct ranks g;
+	size_t n, shard;
+
+	make_folder();
+	open_ranks(&g, 3, &kinds[0], 3000);
+	do {
+		free_work(&w);
+		random_work(&w, 3, &kinds[0], 500, 6000, &seed);
+	} while (w.call != INSERT || !w.total);
+	ck_assert_status(cua_sharded_map_save(NULL, file), CUA_ERROR_NULL);
+	ck_assert_status(cua_sharded_map_save(g.map, NULL), CUA_ERROR_NULL);
+	ck_assert_status(cua_sharded_map_load(NULL, NULL, file, &map), CUA_ERROR_NULL);
+	ck_assert_status(cua_sharded_map_load(g.group, NULL, NULL, &map), CUA_ERROR_NULL);
+	ck_assert_status(cua_sharded_map_load(g.group, NULL, file, NULL), CUA_ERROR_NULL);
+	errno = 0;
+	load(&g, CUA_ERROR_SYSTEM);
+	ck_assert_int_eq(errno, ENOENT);
+	ck_assert_status(cua_sharded_map_load(g.group, NULL, folder, &map), CUA_ERROR_SYSTEM);
+	ck_assert_status(cua_sharded_map_save(g.map, "/nonexistent/map"), CUA_ERROR_SYSTEM);
+	/* a save whose manifest cannot be written leaves nothing */
+	ck_assert_int_eq(mkdir(file, 0700), 0);
+	ck_assert_status(cua_sharded_map_save(g.map, file), CUA_ERROR_SYSTEM);
+	ck_assert_uint_eq(each_file(NULL), 1);
+	ck_assert_int_eq(rmdir(file), 0);
+
+	ck_assert_cua(cua_sharded_map_save(g.map, file));
+	each_file(find_shard);
+	shard = whole_file(shard_file, bytes, MOST, 0);
+	do_work(&g, &w, &seed);
+	ck_assert_cua(cua_sharded_map_save(g.map, file));
+	cua_sharded_map_destroy(load(&g, CUA_OK));
+	o.max_bytes = 1000;
+	ck_assert_status(cua_sharded_map_load(g.group, &o, file, &map), CUA_ERROR_SIZE);
+	/* every bit of the manifest */
+	n = whole_file(file, manifest, MOST, 0);
+	ck_assert_uint_eq(n, 88 + 3 * 16);
+	for (size_t i = 0; i < n; i += test_traced() ? 7 : 1) {
+		const char bit = (char)(1 << test_random(&seed) % 8);
+
+		manifest[i] ^= bit;
+		whole_file(file, manifest, n, 1);
+		load(&g, CUA_ERROR_CORRUPT);
+		manifest[i] ^= bit;
+	}
+	whole_file(file, manifest, n - 1, 1);
+	load(&g, CUA_ERROR_CORRUPT);
+	whole_file(file, manifest, 3, 1);
+	load(&g, CUA_ERROR_CORRUPT);
+	whole_file(file, manifest, n, 1);
+	cua_sharded_map_destroy(load(&g, CUA_OK));
+	/* the shard of another save, and none */
+	each_file(find_shard);
+	whole_file(shard_file, bytes, shard, 1);
+	load(&g, CUA_ERROR_CORRUPT);
+	ck_assert_int_eq(unlink(shard_file), 0);
+	errno = 0;
+	load(&g, CUA_ERROR_SYSTEM);
+	ck_assert_int_eq(errno, ENOENT);
+	free_work(&w);
+	close_ranks(&g);
+	remove_folder();
+	free(bytes);
+	free(manifest);
 }
 END_TEST
 
@@ -758,7 +994,7 @@ START_TEST(threads)
 			ck_assert_cua(c->status[r]);
 		model_call(c->model, &c->work, wanted, expected);
 		if (c->work.answered || c->work.call == CONTAINS)
-			expect_answers(&c->work, results, expected);
+			expect_answers(&c->work, cua_type_size(kind->key), results, expected);
 		ck_assert_mem_eq(values, wanted, c->work.total * vs);
 		free(values);
 		free(wanted);
@@ -822,6 +1058,73 @@ START_TEST(errors_of_threads)
 }
 END_TEST
 
+/* One rank makes another kind of call: all return VALUE, nothing is changed, and no rank waits for ever. */
+static void mixed_alone(void *arg, uint32_t rank)
+{
+	struct crowd *c = arg;
+	const int call = (int)rank == c->odd ? c->other.answered : c->work.answered;
+	struct cua_sharded_map *map = c->maps[rank];
+	struct cua_context *ctx = c->contexts[rank];
+	uint64_t numbers[2] = {1, 1}, *x = test_upload(ctx, numbers, sizeof(numbers)), size,
+		 max = 0;
+	const size_t n = 1, none = 0;
+	const void *in = x;
+	void *out = x + 1;
+
+	switch (call) {
+	case 0: c->status[rank] = cua_sharded_map_size(map, &size); break;
+	case 1: c->status[rank] = cua_sharded_map_clear(map); break;
+	case 2: c->status[rank] = cua_sharded_map_status(map); break;
+	case 3:
+		c->status[rank] =
+			cua_sharded_map_retrieve(map, CUA_HASHMAP_ANY, &max, NULL, NULL, &size);
+		break;
+	case 4: c->status[rank] = cua_group_sum(c->groups[rank], CUA_U64, 1, &out); break;
+	case 5:
+		c->status[rank] = cua_group_reduce(c->groups[rank], NULL, CUA_REDUCE_SUM, CUA_U64,
+						   &n, &in, NULL, &out);
+		break;
+	default: c->status[rank] = cua_sharded_map_erase_n(map, &none, &in, NULL);
+	}
+	test_free(ctx, x);
+}
+
+START_TEST(mixed_calls)
+{
+	struct crowd *c = crowd_open(3, &kinds[0]);
+	uint64_t seed = test_seed("mixed_calls");
+	char *values = test_malloc(3 * 3000 * 4 + 1);
+	uint8_t *results = test_malloc(3 * 3000 + 1);
+
+	do {
+		free_work(&c->work);
+		random_work(&c->work, 3, &kinds[0], 3000, 9999, &seed);
+	} while (c->work.call != INSERT || !c->work.total);
+	crowd_call(c, values, results);
+	thread_ranks(3, size_alone, c);
+	for (int call = 0; call < 7; call++)
+		for (int other = 0; other < 7; other++) {
+			const uint64_t held = c->held[0];
+
+			if (other == call)
+				continue;
+			c->work.answered = call;
+			c->other.answered = other;
+			c->odd = (call + other) % 3;
+			thread_ranks(3, mixed_alone, c);
+			for (uint32_t r = 0; r < 3; r++)
+				ck_assert_status(c->status[r], CUA_ERROR_VALUE);
+			thread_ranks(3, size_alone, c);
+			for (uint32_t r = 0; r < 3; r++)
+				ck_assert_uint_eq(c->held[r], held);
+		}
+	free_work(&c->work);
+	free(values);
+	free(results);
+	crowd_close(c);
+}
+END_TEST
+
 /* Each function of the transport fails once: no rank hangs, and the maps stay broken. */
 START_TEST(failing_transports)
 {
@@ -869,13 +1172,19 @@ int main(void)
 	tcase_add_loop_test(tc, sequences, 0, (int)COUNT(sizes) * n_kinds);
 	tcase_add_loop_test(tc, long_calls, 0, 4);
 	tcase_add_test(tc, many_ranks);
+#if !TEST_CUDA
+	tcase_add_test(tc, hundreds_of_ranks);
+#endif
 	tcase_add_test(tc, full);
 	tcase_add_test(tc, capacity);
 	tcase_add_test(tc, spread);
 	tcase_add_test(tc, retrieves);
+	tcase_add_loop_test(tc, files, 0, n_kinds);
+	tcase_add_test(tc, bad_files);
 	tcase_add_test(tc, arguments);
 	tcase_add_loop_test(tc, threads, 0, n_kinds);
 	tcase_add_test(tc, errors_of_threads);
+	tcase_add_test(tc, mixed_calls);
 	tcase_add_loop_test(tc, failing_transports, 0, 2);
 	suite_add_tcase(suite, tc);
 	return test_run(suite, TEST_BACKEND);

@@ -2,7 +2,8 @@
 /*
  * A process of a group by MPI, for check_mpi.sh.
  *
- * results SEED   random reductions and sums, against a context that has the data of all ranks
+ * results SEED   random reductions, sums and calls of a sharded map, against a context that has the data
+ *                of all ranks
  * errors         all ranks return the error of a single rank
  * away           the last rank does not call: the other ranks return CUA_ERROR_TIMEOUT
  * dead           the last rank is killed: the other ranks return an error
@@ -128,15 +129,60 @@ static void sum_some(void)
 	NEED(!memcmp(words, expected, n * (narrow ? 4 : 8)));
 }
 
+static struct cua_sharded_map *map;
+static struct cua_hashmap *whole;
+
+/* Every rank makes the keys of all ranks, and has a map of its own with all of them. */
+static void map_some(void)
+{
+	static uint64_t keys[MOST], values[MOST], answers[MOST], expected[MOST];
+	static uint8_t found[MOST], wanted[MOST];
+	const size_t n = next() % (MOST / (size_t)size);
+	const size_t all = n * (size_t)size, mine = n * (size_t)rank;
+	const void *own = keys + mine, *own_values = values + mine;
+	void *to = answers + mine;
+	uint8_t *flags = found + mine;
+	uint64_t held, total;
+
+	for (size_t i = 0; i < all; i++) {
+		keys[i] = next() % 30000;
+		values[i] = next();
+	}
+	EXPECT(cua_sharded_map_update_n(map, CUA_UPDATE_ADD, &n, &own, &own_values, NULL), CUA_OK);
+	EXPECT(cua_hashmap_update_n(whole, CUA_UPDATE_ADD, all, keys, values, NULL), CUA_OK);
+	for (size_t i = 0; i < all; i++)
+		keys[i] = next() % 30000;
+	if (next() % 2) {
+		EXPECT(cua_sharded_map_erase_n(map, &n, &own, NULL), CUA_OK);
+		EXPECT(cua_hashmap_erase_n(whole, all, keys, NULL), CUA_OK);
+	}
+	for (size_t i = 0; i < all; i++) {
+		keys[i] = next() % 30000;
+		answers[i] = expected[i] = i;
+	}
+	EXPECT(cua_sharded_map_find_n(map, &n, &own, &to, &flags), CUA_OK);
+	EXPECT(cua_hashmap_find_n(whole, all, keys, expected, wanted), CUA_OK);
+	NEED(!memcmp(found + mine, wanted + mine, n));
+	NEED(!memcmp(answers + mine, expected + mine, n * sizeof(*answers)));
+	EXPECT(cua_sharded_map_size(map, &held), CUA_OK);
+	EXPECT(cua_hashmap_size(whole, &total), CUA_OK);
+	NEED(held == total);
+}
+
 static void results(const char *seed)
 {
 	state = strtoull(seed, NULL, 0);
 	open_group();
 	EXPECT(cua_group_set_timeout(group, 600), CUA_OK);
-	for (int round = 0; round < 60; round++) {
+	EXPECT(cua_sharded_map_create(group, NULL, CUA_U64, CUA_U64, 40000, &map), CUA_OK);
+	EXPECT(cua_hashmap_create(ctx, NULL, CUA_U64, CUA_U64, 40000, &whole), CUA_OK);
+	for (int round = 0; round < 40; round++) {
 		reduce_some();
 		sum_some();
+		map_some();
 	}
+	cua_sharded_map_destroy(map);
+	EXPECT(cua_hashmap_destroy(whole), CUA_OK);
 	close_group();
 }
 

@@ -69,7 +69,9 @@ struct cua_group;
  * process. All pointers are host memory. A function returns after its effect.
  *
  * A function that fails returns an error; a positive number counts as CUA_ERROR_SYSTEM. The library
- * then calls abort, and the group is broken: all later calls return the error.
+ * then calls abort, and the group is broken: all later calls return the error. The library never frees
+ * the memory of messages of a broken group, so operations on it may remain pending. Only sums by exchange
+ * send a caller's own array.
  *
  * sum_u64 may be NULL on all ranks; the library then adds up by two calls of exchange. It may not be
  * NULL on some ranks only.

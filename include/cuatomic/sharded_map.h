@@ -17,19 +17,20 @@
  * All calls but those marked "local" are collective, as in cuatomic/group.h: every process calls, with
  * the same arguments except for the arrays and their lengths, and in the same order. Array arguments
  * have an entry for each local rank: n[i] keys at keys[i], in memory that the context of local rank i can
- * access. All processes return the same status.
+ * access; keys[i] may be NULL if n[i] is 0. All processes return the same status. A process that passes
+ * NULL as the map makes no call.
  *
  * Synchronization: as in cuatomic/group.h, a single thread uses the group, its contexts and its maps at
  *   a time. The elements of a call, of all ranks, are concurrent operations, as those of a bulk call of
- *   cuatomic/hashmap.h. A call is complete on all ranks, in the streams of their contexts, before the
- *   next call of the group.
+ *   cuatomic/hashmap.h. Calls of the group take effect in their order.
  * Scope: all ranks.
- * Memory order: a call is ordered after earlier work in the streams of the local ranks, and before later
- *   work in them.
+ * Memory order: a call is ordered after earlier work in the streams of the local ranks. Answers are ordered
+ *   before later work in the stream of the rank that gets them, and changes of a shard before later work
+ *   in the stream of its owner.
  * Progress: a call waits for the streams of the local ranks, and for the other processes.
  *
  * Rounds: a call moves at most a few million pairs of a rank at a time, in memory that the map allocated
- *   when it was created: 13 to 60 bytes for each. If the keys of a round have few owners, the round has
+ *   when it was created: 14 to 70 bytes for each, and with a transport 2 to 36 bytes of pinned memory. If the keys of a round have few owners, the round has
  *   more exchanges. So no rank receives more than it has room for, whatever the keys.
  *
  * Errors: NULL, TYPE, SIZE, ALIGNMENT, MEMORY_KIND, OVERLAP and VALUE are found before anything is
@@ -78,17 +79,15 @@ CUA_API enum cua_status cua_sharded_map_owner(const struct cua_sharded_map *map,
 CUA_API enum cua_status cua_sharded_map_clear(struct cua_sharded_map *map);
 
 /*
- * The bulk calls of cuatomic/hashmap.h on the keys of all ranks. values and results may be NULL as
- * there, on all ranks or on none. If they are not NULL, they have an array for each local rank with
+ * The bulk calls of cuatomic/hashmap.h on the keys of all ranks; results[i][k] is an enum
+ * cua_hashmap_result. values and results may be NULL as there, on all ranks or on none. If they are not NULL, they have an array for each local rank with
  * keys. find_n leaves the values of absent keys unchanged.
  *
  * update_n combines the pairs with equal keys of a round at their owner first, under the same conditions
  * as cua_hashmap_update_n.
  *
  * Errors: NULL, VALUE (unknown op; ranks that differ in a call or in arrays that are NULL), TYPE (a set,
- *   for calls with values), SIZE, ALIGNMENT, MEMORY_KIND, OVERLAP (an output with another array of its
- *   rank), UNSUPPORTED (erase_n of a map with no_erase), CAPTURE, WORKSPACE, NO_MEMORY, CUDA; errors of
- *   the transport.
+ *   for calls with values), SIZE, ALIGNMENT, MEMORY_KIND, OVERLAP (an output with another array of its rank, or of a local rank), UNSUPPORTED (erase_n of a map with no_erase), CAPTURE, NO_MEMORY, CUDA; errors of the transport.
  */
 CUA_API enum cua_status cua_sharded_map_build_n(struct cua_sharded_map *map, const size_t *n,
 						const void *const *keys, const void *const *values,
@@ -128,6 +127,25 @@ CUA_API enum cua_status cua_sharded_map_retrieve(struct cua_sharded_map *map,
 						 enum cua_hashmap_order order, const uint64_t *max,
 						 void *const *keys_out, void *const *values_out,
 						 uint64_t *n);
+
+/*
+ * save writes a file for each shard, as cua_hashmap_save, and a manifest at `path`. A shard is at `path`
+ * with a random id of the save and a rank appended: path.0123456789abcdef.0. The manifest is replaced as a
+ * whole or not at all, after all shards have been written; then the shards of the earlier manifest are
+ * removed. All processes must pass the same path, to a folder that they share.
+ *
+ * load creates a map from such files, for any number of ranks and on any backend: each rank reads some of
+ * the shards and sends their pairs to the owners. The map has the capacity of the saved map and, if options
+ * is NULL, its options without the seed. The limit options->max_bytes is that of each shard. Both calls
+ * wait for the streams.
+ * Errors: those of cua_hashmap_save and cua_hashmap_load. A shard that is missing is SYSTEM, with ENOENT
+ *   in the process that misses it. CORRUPT: also a shard of another save, or a key in two shards. VALUE:
+ *   processes that read different manifests. SIZE: the keys do not fit, which random keys do.
+ */
+CUA_API enum cua_status cua_sharded_map_save(struct cua_sharded_map *map, const char *path);
+CUA_API enum cua_status cua_sharded_map_load(struct cua_group *group,
+					     const struct cua_hashmap_options *options,
+					     const char *path, struct cua_sharded_map **map);
 
 #ifdef __cplusplus
 }

@@ -47,7 +47,8 @@ enum cua__group_call {
 	CUA__GROUP_REDUCE = 1,
 	CUA__GROUP_SUM = 2,
 	CUA__GROUP_CREATE_MAP = 3,
-	CUA__GROUP_SHARDED = 4
+	CUA__GROUP_SHARDED = 4,
+	CUA__GROUP_LOAD_MAP = 5
 };
 
 /* The most numbers that a transport adds up in one call, if they are not the user's own array. */
@@ -60,6 +61,7 @@ struct cua_group {
 	struct cua_transport transport;
 	enum cua_status broken; /* the status of all later calls, if not OK */
 	uint32_t maps;          /* sharded maps that were created */
+	struct cua_group *next; /* of broken groups that were destroyed */
 	unsigned slot;          /* of the next call */
 	size_t slot_bytes;
 	void **events; /* of a backend with streams: an event for each local rank */

@@ -157,6 +157,9 @@ enum cua_status cua__options(const void *options, void *own, size_t size);
  */
 struct cua_u128 cua__random_seed(void);
 
+/* Random bits, also if CUATOMIC_HASH_SEED is set. */
+struct cua_u128 cua__random(void);
+
 /* ---- arguments ---- */
 
 /* Larger ranges of bytes count as overflow: half the address space. */

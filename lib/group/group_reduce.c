@@ -261,6 +261,7 @@ static enum cua_status group_reduce(struct cua_group *g, const struct cua_reduce
 	const int arrays = n && x && results;
 	const enum cua_status begun = ops->begin(g);
 	enum cua_status status;
+	int met;
 
 	for (uint32_t i = 0; i < g->local; i++) {
 		struct cua__group_part *part = &g->parts[i];
@@ -279,6 +280,7 @@ static enum cua_status group_reduce(struct cua_group *g, const struct cua_reduce
 		write_record(&g->mine[i], &part->reduce, own);
 	}
 	status = cua__group_meet(g, g->mine);
+	met = !status;
 	if (!status)
 		status = run(g);
 	if (!begun)
@@ -286,7 +288,8 @@ static enum cua_status group_reduce(struct cua_group *g, const struct cua_reduce
 	status = cua__worse(status, g->broken);
 	for (uint32_t i = g->local; i--;)
 		status = cua__worse(status, cua__call_end(&g->parts[i].call, status));
-	return g->broken ? g->broken : cua__group_agree(g, status);
+	/* all ranks have seen an error of the records */
+	return g->broken || !met ? status : cua__group_agree(g, status);
 }
 
 enum cua_status cua_group_reduce(struct cua_group *group, const struct cua_reduce_options *options,

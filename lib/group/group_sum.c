@@ -75,10 +75,11 @@ static enum cua_status sum_remotely(struct cua_group *g, size_t n, size_t size)
 	struct cua_context *ctx = g->contexts[0];
 	const int in_place = ctx->runtime->kind == CUA_BACKEND_CPU && size == sizeof(uint64_t);
 	char *x = g->parts[0].array;
-	enum cua_status own = CUA_OK;
+	enum cua_status own = CUA_OK, last = CUA_OK;
+	const size_t most = in_place && g->transport.sum_u64 ? n : CUA__GROUP_WORDS;
 
 	for (size_t at = 0, count; at < n && !g->broken; at += count) {
-		count = n - at < CUA__GROUP_WORDS ? n - at : CUA__GROUP_WORDS;
+		count = n - at < most ? n - at : most;
 		if (!in_place) {
 			own = cua__worse(own, load(ctx, g->words, x + at * size, count, size));
 			cua__group_sum_words(g, g->words, count);
@@ -87,7 +88,10 @@ static enum cua_status sum_remotely(struct cua_group *g, size_t n, size_t size)
 			cua__group_sum_words(g, (uint64_t *)(void *)x + at, count);
 		}
 	}
-	return g->broken ? g->broken : own;
+	/* the numbers of the last store */
+	if (!in_place)
+		CUA__GROUP_IN(ctx, last, ctx->runtime->synchronize(ctx));
+	return g->broken ? g->broken : cua__worse(own, last);
 }
 
 /* ---- the call ---- */
@@ -128,6 +132,7 @@ static enum cua_status group_sum(struct cua_group *g, enum cua_type type, size_t
 	const enum cua_status begun = ops->begin(g);
 	size_t size = 0, bytes = 0;
 	enum cua_status status;
+	int met;
 
 	for (uint32_t i = 0; i < g->local; i++) {
 		enum cua_status own = begun;
@@ -144,6 +149,7 @@ static enum cua_status group_sum(struct cua_group *g, enum cua_type type, size_t
 		write_record(g, &g->mine[i], type, n, own);
 	}
 	status = cua__group_meet(g, g->mine);
+	met = !status;
 	if (!status && n)
 		status = g->has_transport ? sum_remotely(g, n, size) : ops->sum(g, n, size);
 	if (!begun)
@@ -151,7 +157,8 @@ static enum cua_status group_sum(struct cua_group *g, enum cua_type type, size_t
 	status = cua__worse(status, g->broken);
 	for (uint32_t i = g->local; i--;)
 		status = cua__worse(status, cua__call_end(&g->parts[i].call, status));
-	return g->broken ? g->broken : cua__group_agree(g, status);
+	/* all ranks have seen an error of the records */
+	return g->broken || !met ? status : cua__group_agree(g, status);
 }
 
 enum cua_status cua_group_sum(struct cua_group *group, enum cua_type type, size_t n, void *const *x)

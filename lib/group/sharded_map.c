@@ -16,53 +16,19 @@
 #include "config.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cuatomic/sharded_map.h>
-
-#include "group/group_internal.h"
-#include "hashmap_host.h"
+#include "group/sharded_internal.h"
 #include "kernels/shard_kernel.h"
 
 #define OWNER_SALT 0x5851f42d4c957f2du
 /* Pairs of a piece. */
 enum { LEAST_PIECE = 1 << 16, MOST_PIECE = 1 << 22 };
 
-/* The part of a local rank. */
-struct shard {
-	struct cua_hashmap *table;
-	/* memory of the context: a piece in the order of its owners, and what is received */
-	char *memory;
-	char *keys_part, *values_part, *results_part, *keys_in, *values_in, *results_in;
-	uint32_t *index, *counts, *cursors;
-	/* host memory: the pairs that go to each rank, and where they begin; the pairs from each rank */
-	uint32_t *to, *first, *from;
-	/* of a call: backend addresses, the length, and the piece of this round */
-	const char *keys, *values;
-	char *values_out;
-	uint8_t *results;
-	size_t n, done;
-	uint32_t piece;
-	struct cua__shard job;
-	size_t received; /* pairs of this exchange */
-};
-
-struct cua_sharded_map {
-	struct cua_group *group;
-	uint64_t seed;
-	uint32_t number; /* of the group's maps */
-	uint32_t key_size, value_size, no_erase;
-	uint32_t piece, slice;
-	struct shard *shards;
-	struct cua__group_traffic traffic;
-	uint32_t (*told)[2], (*tell)[2]; /* with a transport: counts and exchanges, of each rank */
-};
-
-enum call { BUILD, INSERT, ASSIGN, UPDATE, FIND, CONTAINS, ERASE, SIZE, STATUS, CLEAR, RETRIEVE };
-
 struct bulk {
-	enum call call;
+	enum cua__sharded_call call;
 	enum cua_update op;
 	const size_t *n;
 	const void *const *keys, *const *values;
@@ -80,7 +46,7 @@ static void lay(char *base, size_t *used, size_t bytes, void *at)
 	*used += cua__scratch_size(bytes);
 }
 
-static size_t lay_out(const struct cua_sharded_map *m, struct shard *s)
+static size_t lay_out(const struct cua_sharded_map *m, struct cua__shard_of_rank *s)
 {
 	const size_t ranks = m->group->size, room = m->slice * ranks;
 	size_t used = 0;
@@ -114,7 +80,7 @@ static enum cua_status allocate(struct cua_sharded_map *m)
 	if (!t->send || !t->receive || !t->send_bytes || !t->receive_bytes || !m->told || !m->tell)
 		return CUA_ERROR_NO_MEMORY;
 	for (uint32_t i = 0; i < g->local && !status; i++) {
-		struct shard *s = &m->shards[i];
+		struct cua__shard_of_rank *s = &m->shards[i];
 		struct cua_context *ctx = g->contexts[i];
 
 		s->to = calloc(size, sizeof(*s->to));
@@ -134,21 +100,36 @@ static enum cua_status allocate(struct cua_sharded_map *m)
 	return status;
 }
 
-/* Waits for the streams, because kernels may use the memory. */
+/* Maps whose memory a failed transport may still use, where leak checkers find them. */
+static struct cua_sharded_map *_Atomic kept;
+
+static void keep(struct cua_sharded_map *m)
+{
+	m->next = atomic_load(&kept);
+	while (!atomic_compare_exchange_weak(&kept, &m->next, m))
+		;
+}
+
+/* Waits for the streams of all ranks first, because each may read the memory of others. */
 static void release(struct cua_sharded_map *m)
 {
 	struct cua_group *g = m->group;
 	enum cua_status status = CUA_OK;
 
+	for (uint32_t i = 0; i < g->local && m->shards; i++)
+		CUA__GROUP_IN(g->contexts[i], status,
+			      g->contexts[i]->runtime->synchronize(g->contexts[i]));
+	for (uint32_t i = 0; i < g->local && m->shards; i++)
+		cua_hashmap_destroy(m->shards[i].table);
+	if (g->has_transport && g->broken) {
+		keep(m);
+		return;
+	}
 	for (uint32_t i = 0; i < g->local && m->shards; i++) {
-		struct shard *s = &m->shards[i];
-		struct cua_context *ctx = g->contexts[i];
+		struct cua__shard_of_rank *s = &m->shards[i];
 
-		cua_hashmap_destroy(s->table);
-		if (s->memory) {
-			CUA__GROUP_IN(ctx, status, ctx->runtime->synchronize(ctx));
-			CUA__GROUP_IN(ctx, status, ctx->runtime->release(ctx, s->memory));
-		}
+		CUA__GROUP_IN(g->contexts[i], status,
+			      g->contexts[i]->runtime->release(g->contexts[i], s->memory));
 		free(s->to);
 		free(s->first);
 		free(s->from);
@@ -196,8 +177,8 @@ static void choose_piece(struct cua_sharded_map *m, uint64_t capacity)
 	m->piece = capacity / 4 > MOST_PIECE    ? MOST_PIECE
 		   : capacity / 4 < LEAST_PIECE ? LEAST_PIECE
 						: (uint32_t)(capacity / 4);
-	/* random keys need a single exchange */
-	m->slice = m->piece / ranks + m->piece / ranks / 4 + 1024;
+	/* random keys need a single exchange: a share, and 8 standard deviations */
+	m->slice = m->piece / ranks + (uint32_t)(8 * sqrt(m->piece / ranks)) + 16;
 }
 
 static enum cua_status create_shards(struct cua_sharded_map *m,
@@ -272,6 +253,7 @@ static enum cua_status create(struct cua_group *g, const struct cua_hashmap_opti
 		 */
 		m->seed = cua_hash_u64(m->seed, OWNER_SALT);
 		m->number = ++g->maps;
+		m->capacity = capacity;
 		*map = m;
 	} else if (m) {
 		release(m);
@@ -330,23 +312,22 @@ enum cua_status cua_sharded_map_owner(const struct cua_sharded_map *map, const v
 
 /* ---- a round ---- */
 
-static int takes_values(const struct cua_sharded_map *m, enum call call)
+static int takes_values(const struct cua_sharded_map *m, enum cua__sharded_call call)
 {
-	return m->value_size && call <= UPDATE;
+	return m->value_size && call <= CUA__SHARDED_UPDATE;
 }
 
 /* Whether owners send something back. */
 static int is_answered(const struct bulk *b)
 {
-	return b->call == FIND || b->results;
+	return b->call == CUA__SHARDED_FIND || b->results;
 }
 
 /* Counts the piece of this round, and writes its pairs in the order of their owners. */
 static enum cua_status count_piece(struct cua_sharded_map *m, uint32_t i, const struct bulk *b)
 {
 	struct cua_context *ctx = m->group->contexts[i];
-	struct shard *s = &m->shards[i];
-	const size_t bytes = m->group->size * sizeof(uint32_t);
+	struct cua__shard_of_rank *s = &m->shards[i];
 	const char *values = takes_values(m, b->call) ? s->values : NULL;
 	enum cua_status status;
 
@@ -364,30 +345,32 @@ static enum cua_status count_piece(struct cua_sharded_map *m, uint32_t i, const 
 		.counts = s->counts,
 		.cursors = s->cursors,
 	};
-	CUA__GROUP_IN(ctx, status, ctx->runtime->set_bytes(ctx, s->counts, 0, bytes));
+	CUA__GROUP_IN(
+		ctx, status,
+		ctx->runtime->set_bytes(ctx, s->counts, 0, m->group->size * sizeof(uint32_t)));
 	if (!status)
 		CUA__GROUP_IN(ctx, status, CUA__OPS(ctx, shard)->count(ctx, &s->job));
-	if (!status)
-		CUA__GROUP_IN(ctx, status, ctx->runtime->copy(ctx, s->to, s->counts, bytes));
 	return status;
 }
 
+/* Reads the counts, after all ranks have begun to count, and places the pairs. */
 static enum cua_status place_piece(struct cua_sharded_map *m, uint32_t i)
 {
 	struct cua_context *ctx = m->group->contexts[i];
-	struct shard *s = &m->shards[i];
+	struct cua__shard_of_rank *s = &m->shards[i];
+	const size_t bytes = m->group->size * sizeof(uint32_t);
 	enum cua_status status;
 	uint32_t at = 0;
 
-	CUA__GROUP_IN(ctx, status, ctx->runtime->synchronize(ctx));
+	CUA__GROUP_IN(ctx, status, ctx->runtime->copy(ctx, s->to, s->counts, bytes));
+	if (!status)
+		CUA__GROUP_IN(ctx, status, ctx->runtime->synchronize(ctx));
 	for (uint32_t r = 0; r < m->group->size && !status; r++) {
 		s->first[r] = at;
 		at += s->to[r];
 	}
 	if (!status)
-		CUA__GROUP_IN(ctx, status,
-			      ctx->runtime->copy(ctx, s->cursors, s->first,
-						 m->group->size * sizeof(uint32_t)));
+		CUA__GROUP_IN(ctx, status, ctx->runtime->copy(ctx, s->cursors, s->first, bytes));
 	if (!status)
 		CUA__GROUP_IN(ctx, status, CUA__OPS(ctx, shard)->place(ctx, &s->job));
 	return status;
@@ -453,7 +436,7 @@ static enum cua_status move(struct cua_sharded_map *m, uint32_t exchange, enum m
 	struct cua__group_traffic *t = &m->traffic;
 
 	for (uint32_t i = 0; i < g->local; i++) {
-		struct shard *s = &m->shards[i];
+		struct cua__shard_of_rank *s = &m->shards[i];
 		char *parts = member == KEYS     ? s->keys_part
 			      : member == VALUES ? s->values_part
 						 : s->results_part;
@@ -481,7 +464,7 @@ static enum cua_status move(struct cua_sharded_map *m, uint32_t exchange, enum m
 }
 
 /* The owner's work on the pairs that it has received. */
-static enum cua_status work(struct shard *s, const struct bulk *b)
+static enum cua_status work(struct cua__shard_of_rank *s, const struct bulk *b)
 {
 	uint8_t *results = is_answered(b) ? (uint8_t *)s->results_in : NULL;
 	const size_t n = s->received;
@@ -489,30 +472,42 @@ static enum cua_status work(struct shard *s, const struct bulk *b)
 	if (!n)
 		return CUA_OK;
 	switch (b->call) {
-	case BUILD:
-	case INSERT: return cua_hashmap_insert_n(s->table, n, s->keys_in, s->values_in, results);
-	case ASSIGN: return cua_hashmap_assign_n(s->table, n, s->keys_in, s->values_in, results);
-	case UPDATE:
+	case CUA__SHARDED_BUILD:
+	case CUA__SHARDED_INSERT:
+		return cua_hashmap_insert_n(s->table, n, s->keys_in, s->values_in, results);
+	case CUA__SHARDED_ASSIGN:
+		return cua_hashmap_assign_n(s->table, n, s->keys_in, s->values_in, results);
+	case CUA__SHARDED_UPDATE:
 		return cua_hashmap_update_n(s->table, b->op, n, s->keys_in, s->values_in, results);
-	case FIND: return cua_hashmap_find_n(s->table, n, s->keys_in, s->values_in, results);
-	case CONTAINS: return cua_hashmap_contains_n(s->table, n, s->keys_in, results);
+	case CUA__SHARDED_FIND:
+		return cua_hashmap_find_n(s->table, n, s->keys_in, s->values_in, results);
+	case CUA__SHARDED_CONTAINS: return cua_hashmap_contains_n(s->table, n, s->keys_in, results);
 	default: return cua_hashmap_erase_n(s->table, n, s->keys_in, results);
 	}
 }
 
+/*
+ * `own` is the status of this process so far. Before the tables take the pairs the processes agree. If one
+ * has an error, *stop is set in all, and the pairs are dropped.
+ */
 static enum cua_status exchange_pairs(struct cua_sharded_map *m, const struct bulk *b,
-				      uint32_t exchange)
+				      uint32_t exchange, enum cua_status own, int *stop)
 {
 	struct cua_group *g = m->group;
-	enum cua_status status = move(m, exchange, KEYS, 0);
+	enum cua_status status = cua__worse(own, move(m, exchange, KEYS, 0));
 
 	if (takes_values(m, b->call) && !g->broken)
 		status = cua__worse(status, move(m, exchange, VALUES, 0));
+	if (!g->broken)
+		status = cua__group_agree(g, status);
+	*stop = g->broken || status;
+	if (*stop)
+		return g->broken ? g->broken : status;
 	for (uint32_t i = 0; i < g->local && !status; i++)
 		status = work(&m->shards[i], b);
-	if (is_answered(b) && !g->broken)
+	if (is_answered(b))
 		status = cua__worse(status, move(m, exchange, RESULTS, 1));
-	if (b->call == FIND && !g->broken)
+	if (b->call == CUA__SHARDED_FIND && !g->broken)
 		status = cua__worse(status, move(m, exchange, VALUES, 1));
 	return g->broken ? g->broken : status;
 }
@@ -520,7 +515,7 @@ static enum cua_status exchange_pairs(struct cua_sharded_map *m, const struct bu
 static enum cua_status answer(struct cua_sharded_map *m, uint32_t i, const struct bulk *b)
 {
 	struct cua_context *ctx = m->group->contexts[i];
-	struct shard *s = &m->shards[i];
+	struct cua__shard_of_rank *s = &m->shards[i];
 	const struct cua__shard_answers a = {
 		.n = s->piece,
 		.value_size = m->value_size,
@@ -528,7 +523,8 @@ static enum cua_status answer(struct cua_sharded_map *m, uint32_t i, const struc
 		.results = (const uint8_t *)s->results_part,
 		.values = s->values_part,
 		.results_out = s->results ? s->results + s->done : NULL,
-		.values_out = b->call == FIND ? s->values_out + s->done * m->value_size : NULL,
+		.values_out = b->call == CUA__SHARDED_FIND ? s->values_out + s->done * m->value_size
+							   : NULL,
 	};
 	enum cua_status status;
 
@@ -536,34 +532,35 @@ static enum cua_status answer(struct cua_sharded_map *m, uint32_t i, const struc
 	return status;
 }
 
-/* A rank with the error `own` has no pairs of its own. */
+/*
+ * A process with the error `own` has no pairs of its own, but takes part. *stop is set in all processes if
+ * the call ends here.
+ */
 static enum cua_status round_of(struct cua_sharded_map *m, const struct bulk *b,
-				enum cua_status own)
+				enum cua_status own, int *stop)
 {
 	struct cua_group *g = m->group;
 	enum cua_status status = own;
 	uint32_t exchanges = 0;
 
 	for (uint32_t i = 0; i < g->local; i++) {
-		struct shard *s = &m->shards[i];
+		struct cua__shard_of_rank *s = &m->shards[i];
 
 		s->piece = s->n - s->done < m->piece ? (uint32_t)(s->n - s->done) : m->piece;
-		memset(s->to, 0, g->size * sizeof(*s->to));
 		if (!status)
 			status = count_piece(m, i, b);
 	}
 	for (uint32_t i = 0; i < g->local && !status; i++)
 		status = place_piece(m, i);
-	if (status && !g->has_transport)
+	*stop = status && !g->has_transport;
+	if (*stop)
 		return status;
 	if (status)
 		memset(m->shards[0].to, 0, g->size * sizeof(uint32_t));
 	status = cua__worse(status, exchange_counts(m, &exchanges));
-	for (uint32_t e = 0; e < exchanges && !g->broken; e++) {
-		status = cua__worse(status, exchange_pairs(m, b, e));
-		if (status && !g->has_transport)
-			return status;
-	}
+	*stop = g->broken != CUA_OK;
+	for (uint32_t e = 0; e < exchanges && !*stop; e++)
+		status = exchange_pairs(m, b, e, status, stop);
 	for (uint32_t i = 0; i < g->local; i++) {
 		if (is_answered(b) && !status)
 			status = answer(m, i, b);
@@ -574,10 +571,15 @@ static enum cua_status round_of(struct cua_sharded_map *m, const struct bulk *b,
 
 /* ---- bulk calls ---- */
 
+static void *array_of(void *const *arrays, uint32_t i)
+{
+	return arrays ? arrays[i] : NULL;
+}
+
 /* Checks the arrays of a local rank. */
 static enum cua_status check_arrays(struct cua_sharded_map *m, uint32_t i, const struct bulk *b)
 {
-	struct shard *s = &m->shards[i];
+	struct cua__shard_of_rank *s = &m->shards[i];
 	struct cua_hashmap *table = s->table;
 	struct cua__hashmap_array a[4] = {{0}};
 	const size_t n = b->n[i];
@@ -595,6 +597,11 @@ static enum cua_status check_arrays(struct cua_sharded_map *m, uint32_t i, const
 		status = cua__hashmap_check(table, b->values_out[i], n, m->value_size, &a[2]);
 	if (!status && b->results)
 		status = cua__hashmap_check(table, b->results[i], n, 1, &a[3]);
+	for (uint32_t j = 0; j < i && !status; j++)
+		if (cua__overlap(a[2].user, a[2].bytes, array_of(b->values_out, j),
+				 b->n[j] * m->value_size) ||
+		    cua__overlap(a[3].user, a[3].bytes, b->results ? b->results[j] : NULL, b->n[j]))
+			status = CUA_ERROR_OVERLAP;
 	for (int out = 2; out < 4 && !status; out++) {
 		if (cua__hashmap_in_map(table, &a[out]))
 			status = CUA_ERROR_OVERLAP;
@@ -613,16 +620,19 @@ static enum cua_status check_arrays(struct cua_sharded_map *m, uint32_t i, const
 
 static enum cua_status check_call(const struct cua_sharded_map *m, const struct bulk *b)
 {
-	const int of_values = b->call == ASSIGN || b->call == UPDATE || b->call == FIND;
+	const int of_values = b->call == CUA__SHARDED_ASSIGN || b->call == CUA__SHARDED_UPDATE ||
+			      b->call == CUA__SHARDED_FIND;
 
-	if (b->call == UPDATE && ((int)b->op < CUA_UPDATE_ADD || b->op > CUA_UPDATE_XOR))
+	if (b->call == CUA__SHARDED_UPDATE &&
+	    ((int)b->op < CUA_UPDATE_ADD || b->op > CUA_UPDATE_XOR))
 		return CUA_ERROR_VALUE;
 	if (of_values && !m->value_size)
 		return CUA_ERROR_TYPE;
-	if (b->call == ERASE && m->no_erase)
+	if (b->call == CUA__SHARDED_ERASE && m->no_erase)
 		return CUA_ERROR_UNSUPPORTED;
 	if (!b->n || !b->keys || (takes_values(m, b->call) && !b->values) ||
-	    (b->call == FIND && !b->values_out) || (b->call == CONTAINS && !b->results))
+	    (b->call == CUA__SHARDED_FIND && !b->values_out) ||
+	    (b->call == CUA__SHARDED_CONTAINS && !b->results))
 		return CUA_ERROR_NULL;
 	return CUA_OK;
 }
@@ -639,6 +649,7 @@ static enum cua_status bulk(struct cua_sharded_map *m, const struct bulk *b)
 	const enum cua_status checked = check_call(m, b);
 	enum cua_status status;
 	uint64_t rounds = 0;
+	int stop = 0;
 
 	for (uint32_t i = 0; i < g->local; i++) {
 		enum cua_status own = checked;
@@ -664,11 +675,11 @@ static enum cua_status bulk(struct cua_sharded_map *m, const struct bulk *b)
 
 		rounds = of_rank > rounds ? of_rank : rounds;
 	}
-	if (b->call == BUILD)
+	if (b->call == CUA__SHARDED_BUILD)
 		clear_shards(m, &status);
-	for (uint64_t k = 0; k < rounds && !g->broken && (!status || g->has_transport); k++)
-		status = round_of(m, b, status);
-	return g->broken ? g->broken : cua__group_agree(g, status);
+	for (uint64_t k = 0; k < rounds && !stop; k++)
+		status = round_of(m, b, status, &stop);
+	return stop ? status : cua__group_agree(g, status);
 }
 
 static enum cua_status run_bulk(struct cua_sharded_map *map, const struct bulk *b)
@@ -692,14 +703,15 @@ enum cua_status cua_sharded_map_build_n(struct cua_sharded_map *map, const size_
 					const void *const *keys, const void *const *values,
 					uint8_t *const *results)
 {
-	return BULK(map, .call = BUILD, .n = n, .keys = keys, .values = values, .results = results);
+	return BULK(map, .call = CUA__SHARDED_BUILD, .n = n, .keys = keys, .values = values,
+		    .results = results);
 }
 
 enum cua_status cua_sharded_map_insert_n(struct cua_sharded_map *map, const size_t *n,
 					 const void *const *keys, const void *const *values,
 					 uint8_t *const *results)
 {
-	return BULK(map, .call = INSERT, .n = n, .keys = keys, .values = values,
+	return BULK(map, .call = CUA__SHARDED_INSERT, .n = n, .keys = keys, .values = values,
 		    .results = results);
 }
 
@@ -707,7 +719,7 @@ enum cua_status cua_sharded_map_assign_n(struct cua_sharded_map *map, const size
 					 const void *const *keys, const void *const *values,
 					 uint8_t *const *results)
 {
-	return BULK(map, .call = ASSIGN, .n = n, .keys = keys, .values = values,
+	return BULK(map, .call = CUA__SHARDED_ASSIGN, .n = n, .keys = keys, .values = values,
 		    .results = results);
 }
 
@@ -715,39 +727,34 @@ enum cua_status cua_sharded_map_update_n(struct cua_sharded_map *map, enum cua_u
 					 const size_t *n, const void *const *keys,
 					 const void *const *values, uint8_t *const *results)
 {
-	return BULK(map, .call = UPDATE, .op = op, .n = n, .keys = keys, .values = values,
-		    .results = results);
+	return BULK(map, .call = CUA__SHARDED_UPDATE, .op = op, .n = n, .keys = keys,
+		    .values = values, .results = results);
 }
 
 enum cua_status cua_sharded_map_find_n(struct cua_sharded_map *map, const size_t *n,
 				       const void *const *keys, void *const *values_out,
 				       uint8_t *const *found)
 {
-	return BULK(map, .call = FIND, .n = n, .keys = keys, .values_out = values_out,
+	return BULK(map, .call = CUA__SHARDED_FIND, .n = n, .keys = keys, .values_out = values_out,
 		    .results = found);
 }
 
 enum cua_status cua_sharded_map_contains_n(struct cua_sharded_map *map, const size_t *n,
 					   const void *const *keys, uint8_t *const *found)
 {
-	return BULK(map, .call = CONTAINS, .n = n, .keys = keys, .results = found);
+	return BULK(map, .call = CUA__SHARDED_CONTAINS, .n = n, .keys = keys, .results = found);
 }
 
 enum cua_status cua_sharded_map_erase_n(struct cua_sharded_map *map, const size_t *n,
 					const void *const *keys, uint8_t *const *found)
 {
-	return BULK(map, .call = ERASE, .n = n, .keys = keys, .results = found);
+	return BULK(map, .call = CUA__SHARDED_ERASE, .n = n, .keys = keys, .results = found);
 }
 
 /* ---- calls on the whole map ---- */
 
-/* What a call on the whole map does with a local shard; *number is a number of the shard. */
-typedef enum cua_status shard_fn(struct cua_hashmap *table, uint32_t i, void *arg,
-				 uint64_t *number);
-
-/* Calls fn for each local shard. All ranks see the numbers of all ranks afterwards, in the records. */
-static enum cua_status for_shards(struct cua_sharded_map *m, enum call call, shard_fn *fn,
-				  void *arg)
+enum cua_status cua__for_shards(struct cua_sharded_map *m, enum cua__sharded_call call,
+				cua__shard_fn *fn, void *arg)
 {
 	struct cua_group *g = m->group;
 	enum cua_status status;
@@ -771,6 +778,15 @@ static enum cua_status for_shards(struct cua_sharded_map *m, enum call call, sha
 	return status;
 }
 
+static enum cua_status check_clear(struct cua_hashmap *table, uint32_t i, void *arg,
+				   uint64_t *number)
+{
+	(void)i;
+	(void)arg;
+	(void)number;
+	return table->ctx->runtime->may_wait(table->ctx);
+}
+
 static enum cua_status clear_shard(struct cua_hashmap *table, uint32_t i, void *arg,
 				   uint64_t *number)
 {
@@ -782,7 +798,12 @@ static enum cua_status clear_shard(struct cua_hashmap *table, uint32_t i, void *
 
 enum cua_status cua_sharded_map_clear(struct cua_sharded_map *map)
 {
-	return map ? for_shards(map, CLEAR, clear_shard, NULL) : CUA_ERROR_NULL;
+	enum cua_status status;
+
+	if (!map)
+		return CUA_ERROR_NULL;
+	status = cua__for_shards(map, CUA__SHARDED_CLEAR, check_clear, NULL);
+	return status ? status : cua__for_shards(map, CUA__SHARDED_CLEAR, clear_shard, NULL);
 }
 
 /* arg: the caller's pointer, which may be NULL on some ranks only. */
@@ -800,7 +821,7 @@ enum cua_status cua_sharded_map_size(struct cua_sharded_map *map, uint64_t *size
 
 	if (!map)
 		return CUA_ERROR_NULL;
-	status = for_shards(map, SIZE, size_of_shard, size);
+	status = cua__for_shards(map, CUA__SHARDED_SIZE, size_of_shard, size);
 	if (status)
 		return status;
 	for (uint32_t r = 0; r < map->group->size; r++)
@@ -820,7 +841,8 @@ static enum cua_status status_of_shard(struct cua_hashmap *table, uint32_t i, vo
 
 enum cua_status cua_sharded_map_status(struct cua_sharded_map *map)
 {
-	return map ? for_shards(map, STATUS, status_of_shard, NULL) : CUA_ERROR_NULL;
+	return map ? cua__for_shards(map, CUA__SHARDED_STATUS, status_of_shard, NULL)
+		   : CUA_ERROR_NULL;
 }
 
 struct retrieval {
@@ -829,11 +851,6 @@ struct retrieval {
 	void *const *keys_out, *const *values_out;
 	uint64_t *n;
 };
-
-static void *array_of(void *const *arrays, uint32_t i)
-{
-	return arrays ? arrays[i] : NULL;
-}
 
 /* All errors about arguments, so that no rank writes if another one has such an error. */
 static enum cua_status check_retrieval(struct cua_hashmap *table, uint32_t i, void *arg,
@@ -855,6 +872,12 @@ static enum cua_status check_retrieval(struct cua_hashmap *table, uint32_t i, vo
 					    table->view.value_size, &a[1]);
 	if (status)
 		return status;
+	for (uint32_t j = 0; j < i; j++)
+		if (cua__overlap(a[0].user, a[0].bytes, array_of(r->keys_out, j),
+				 r->max[j] * table->view.key_size) ||
+		    cua__overlap(a[1].user, a[1].bytes, array_of(r->values_out, j),
+				 r->max[j] * table->view.value_size))
+			return CUA_ERROR_OVERLAP;
 	a[2].user = &r->n[i];
 	a[2].bytes = sizeof(r->n[i]);
 	for (int k = 0; k < 3; k++)
@@ -883,6 +906,6 @@ enum cua_status cua_sharded_map_retrieve(struct cua_sharded_map *map, enum cua_h
 
 	if (!map)
 		return CUA_ERROR_NULL;
-	status = for_shards(map, RETRIEVE, check_retrieval, &r);
-	return status ? status : for_shards(map, RETRIEVE, retrieve_shard, &r);
+	status = cua__for_shards(map, CUA__SHARDED_RETRIEVE, check_retrieval, &r);
+	return status ? status : cua__for_shards(map, CUA__SHARDED_RETRIEVE, retrieve_shard, &r);
 }

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/* A sharded map, and calls on all of its shards. */
+#ifndef CUATOMIC_GROUP_SHARDED_INTERNAL_H
+#define CUATOMIC_GROUP_SHARDED_INTERNAL_H
+
+#include <cuatomic/sharded_map.h>
+
+#include "backend/shard_backend.h"
+#include "group/group_internal.h"
+#include "hashmap_host.h"
+
+/* The part of a local rank. */
+struct cua__shard_of_rank {
+	struct cua_hashmap *table;
+	/* memory of the context: a piece in the order of its owners, and what is received */
+	char *memory;
+	char *keys_part, *values_part, *results_part, *keys_in, *values_in, *results_in;
+	uint32_t *index, *counts, *cursors;
+	/* host memory: the pairs that go to each rank, and where they begin; the pairs from each rank */
+	uint32_t *to, *first, *from;
+	/* of a call: backend addresses, the length, and the piece of this round */
+	const char *keys, *values;
+	char *values_out;
+	uint8_t *results;
+	size_t n, done;
+	uint32_t piece;
+	struct cua__shard job;
+	size_t received; /* pairs of this exchange */
+};
+
+struct cua_sharded_map {
+	struct cua_group *group;
+	uint64_t seed, capacity;
+	uint32_t number; /* of the group's maps */
+	uint32_t key_size, value_size, no_erase;
+	uint32_t piece, slice;
+	struct cua__shard_of_rank *shards;
+	struct cua__group_traffic traffic;
+	struct cua_sharded_map *next;    /* of maps whose memory is kept */
+	uint32_t (*told)[2], (*tell)[2]; /* with a transport: counts and exchanges, of each rank */
+};
+
+enum cua__sharded_call {
+	CUA__SHARDED_BUILD,
+	CUA__SHARDED_INSERT,
+	CUA__SHARDED_ASSIGN,
+	CUA__SHARDED_UPDATE,
+	CUA__SHARDED_FIND,
+	CUA__SHARDED_CONTAINS,
+	CUA__SHARDED_ERASE,
+	CUA__SHARDED_SIZE,
+	CUA__SHARDED_STATUS,
+	CUA__SHARDED_CLEAR,
+	CUA__SHARDED_RETRIEVE,
+	CUA__SHARDED_SAVE,
+	CUA__SHARDED_LOAD
+};
+
+/* What a call does with the shard of local rank i; *number is a number that all ranks will see. */
+typedef enum cua_status cua__shard_fn(struct cua_hashmap *table, uint32_t i, void *arg,
+				      uint64_t *number);
+
+/*
+ * Calls fn for each local shard. Returns the least status of all ranks. Afterwards the records of all ranks
+ * in the group have their numbers.
+ */
+enum cua_status cua__for_shards(struct cua_sharded_map *m, enum cua__sharded_call call,
+				cua__shard_fn *fn, void *arg);
+
+#endif /* CUATOMIC_GROUP_SHARDED_INTERNAL_H */
