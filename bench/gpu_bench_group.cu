@@ -4,8 +4,8 @@
  * two contexts if there is a single GPU. The peer is one context on a part, in the same run. So
  * "x peer" is the number of GPUs that the group is worth. Each result is checked.
  *
- * Sums of arrays follow, which each rank has. The peer is a copy of each array to the next rank: two ranks
- * have to send as many bytes. Then come sharded maps; the peer is a map with the pairs of one rank.
+ * The peer of a sum of arrays is a copy of each array to the next rank: two ranks have to send as many
+ * bytes. The peer of a sharded map is a map with the pairs of a single rank.
  *
  * A run is a series of calls by the host's clock, from idle GPUs to idle GPUs.
  */

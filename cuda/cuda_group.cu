@@ -298,7 +298,7 @@ static enum cua_status cuda_exchange(struct cua_group *g, const struct cua__grou
 
 	for (uint32_t to = 0; to < g->local; to++)
 		for (uint32_t step = 0; step < g->local && !status; step++) {
-			/* each rank reads from another one */
+			/* at each step a rank reads from another rank */
 			const uint32_t from = (to + step) % g->local;
 			const size_t k = (size_t)to * g->local + from;
 
@@ -322,10 +322,10 @@ static enum cua_status cuda_exchange(struct cua_group *g, const struct cua__grou
  *
  * A long array goes in pieces through two windows in the workspace of each rank. Rank r owns share r of
  * a piece. Each rank copies the piece to its window. After a barrier rank r adds its share of the
- * windows of the other ranks to that of its own, which no other rank reads or writes. After another
- * barrier each rank copies the shares of all ranks to its array. A rank writes a window again two
- * pieces later, after the barriers of the piece between, which follow all reads of it. A last barrier
- * is before later work of the streams, which may use the workspace.
+ * windows of the other ranks to that of its own window; no other rank reads or writes that share. After
+ * another barrier each rank copies the shares of all ranks to its array. A rank writes a window again two
+ * pieces later, after the barriers of the piece between, and these follow all reads of the window. A last
+ * barrier protects the windows from later work of the streams in the workspace.
  */
 #define WINDOW_BYTES ((size_t)32 << 20)
 #define SUM_THREADS 256
@@ -352,7 +352,7 @@ static __global__ void __launch_bounds__(SUM_THREADS)
 	}
 }
 
-/* Adds n elements at the sources to those at `to`. */
+/* Adds n elements at the sources to the elements at `to`. */
 static enum cua_status add_sources(struct cua_context *ctx, const struct sum_sources &s, void *to,
 				   size_t n, size_t size)
 {
@@ -365,7 +365,7 @@ static enum cua_status add_sources(struct cua_context *ctx, const struct sum_sou
 }
 
 /*
- * Adds n elements at from(j) of each other rank j to those at `to` of rank i. Without peer access, each
+ * Adds n elements at from(j) of each other rank j to the elements at `to` of rank i. Without peer access, each
  * source is copied to `landing` first.
  */
 template <typename F>

@@ -100,7 +100,7 @@ static int compare(const void *a, const void *b)
 }
 
 /*
- * Answers are equal. Of several equal keys of a call any may be the one that is inserted or erased, so
+ * Answers are equal. Of several equal keys of a call any may be inserted or erased, so
  * the answers to each key are equal in some order.
  */
 static void expect_answers(const struct work *w, size_t ks, const uint8_t *got,
@@ -112,14 +112,14 @@ static void expect_answers(const struct work *w, size_t ks, const uint8_t *got,
 		ck_assert_mem_eq(got, expected, w->total);
 		return;
 	}
-	for (int which = 0; which < 2; which++) {
-		pairs[which] = test_malloc((w->total + 1) * sizeof(**pairs));
-		memset(pairs[which], 0, (w->total + 1) * sizeof(**pairs));
+	for (int k = 0; k < 2; k++) {
+		pairs[k] = test_malloc((w->total + 1) * sizeof(**pairs));
+		memset(pairs[k], 0, (w->total + 1) * sizeof(**pairs));
 		for (size_t i = 0; i < w->total; i++) {
-			memcpy(pairs[which][i].bytes, w->keys + i * ks, ks);
-			pairs[which][i].bytes[16] = which ? expected[i] : got[i];
+			memcpy(pairs[k][i].bytes, w->keys + i * ks, ks);
+			pairs[k][i].bytes[16] = k ? expected[i] : got[i];
 		}
-		qsort(pairs[which], w->total, sizeof(**pairs), compare);
+		qsort(pairs[k], w->total, sizeof(**pairs), compare);
 	}
 	ck_assert_mem_eq(pairs[0], pairs[1], w->total * sizeof(**pairs));
 	free(pairs[0]);
@@ -362,7 +362,7 @@ START_TEST(sequences)
 }
 END_TEST
 
-/* Several rounds, and a round of which all keys have the same owner. */
+/* Several rounds, and a round with keys of the same owner. */
 START_TEST(long_calls)
 {
 	uint64_t seed = test_seed("long_calls");
@@ -516,7 +516,7 @@ START_TEST(capacity)
 }
 END_TEST
 
-/* The keys of a shard have all its buckets as homes, also if one seed is named for everything. */
+/* The keys of a shard have all its buckets as homes, also if a seed is named for everything. */
 START_TEST(spread)
 {
 	uint64_t seed = test_seed("spread");
@@ -659,7 +659,7 @@ static struct cua_sharded_map *load(struct ranks *g, enum cua_status expected)
 	return map;
 }
 
-/* Saved by some ranks and loaded by others, twice. */
+/* Saved by some ranks and loaded by other ranks, twice. */
 START_TEST(files)
 {
 	uint64_t seed = test_seed("files");
@@ -722,7 +722,7 @@ START_TEST(bad_files)
 	ck_assert_int_eq(errno, ENOENT);
 	ck_assert_status(cua_sharded_map_load(g.group, NULL, folder, &map), CUA_ERROR_SYSTEM);
 	ck_assert_status(cua_sharded_map_save(g.map, "/nonexistent/map"), CUA_ERROR_SYSTEM);
-	/* a save whose manifest cannot be written leaves nothing */
+	/* a save without its manifest leaves nothing */
 	ck_assert_int_eq(mkdir(file, 0700), 0);
 	ck_assert_status(cua_sharded_map_save(g.map, file), CUA_ERROR_SYSTEM);
 	ck_assert_uint_eq(each_file(NULL), 1);
@@ -981,7 +981,7 @@ START_TEST(threads)
 		char *values, *wanted;
 		uint8_t *results, *expected;
 
-		/* now and then a piece of which all keys have one owner, in several exchanges */
+		/* now and then a piece with keys of a single owner, in several exchanges */
 		random_work(&c->work, size, kind, round % 8 == 7 && !test_traced() ? 90000 : 3000,
 			    round % 8 == 7 ? 1 : 30000, &seed);
 		values = test_malloc(c->work.total * vs + 1);

@@ -31,7 +31,8 @@
  *               collective call
  *     any call        X
  *
- *   A group uses its contexts, so only one thread may use the group and its contexts at a time.
+ *   A group uses its contexts, so only one thread may use the group and its contexts at a time. After
+ *   cua_context_set_stream of such a context, the caller orders the new stream after the old one.
  *
  * Scope: all ranks. If all ranks are in this process, a call whose results are memory that the
  *   devices can write is ordered in the streams of the contexts and does not wait. With a user's

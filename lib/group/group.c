@@ -12,7 +12,7 @@
 
 /* ---- agreement ---- */
 
-/* After an error of the transport, other ranks may wait for this one, and no call can be made. */
+/* After an error of the transport, other ranks may wait for this rank, and no call can be made. */
 static enum cua_status fail(struct cua_group *g, enum cua_status status)
 {
 	/* a positive number is no status */
@@ -45,7 +45,7 @@ static enum cua_status exchange_all(struct cua_group *g, const void *from, const
 }
 
 /*
- * Rank r adds up share r of the numbers, which it receives from all ranks, and sends the sums to all
+ * Rank r receives share r of the numbers of all ranks, adds it up, and sends the sums to all
  * ranks.
  */
 static enum cua_status sum_by_exchange(struct cua_group *g, uint64_t *x, size_t n)
@@ -289,7 +289,7 @@ static enum cua_status allocate_host(struct cua_group *g)
 	return status;
 }
 
-/* Groups whose memory a failed transport may still use, where leak checkers find them. */
+/* Groups with memory that a failed transport may still use, where leak checkers find them. */
 static struct cua_group *_Atomic kept;
 
 static void keep(struct cua_group *g)

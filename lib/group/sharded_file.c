@@ -4,9 +4,9 @@
  * them.
  *
  * A save draws an id, and the shards go to new files with the id in their names. Then rank 0 replaces the
- * manifest, as a whole or not at all. So the earlier manifest and its shards are valid until the new ones
- * are. Rank 0 then removes the shards of the earlier manifest. The manifest has a checksum of its own, and
- * for each shard the number of pairs and the checksum of the header, which has that of the pairs.
+ * manifest, as a whole or not at all. So the earlier manifest and its shards remain valid until the new
+ * files are. Rank 0 then removes the earlier shards. The manifest has a checksum of its own, and for each
+ * shard the number of pairs and the checksum of the header; the header has the checksum of the pairs.
  */
 #include "config.h"
 
@@ -155,7 +155,7 @@ static enum cua_status write_manifest(const char *path, const struct manifest *m
 	return status;
 }
 
-/* Writes the manifest, and removes the shards of the earlier one. */
+/* Writes the manifest, and removes the shards of the earlier manifest. */
 static enum cua_status replace_manifest(const char *path, const struct manifest *m,
 					const struct entry *entries)
 {

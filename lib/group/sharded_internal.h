@@ -12,7 +12,7 @@
 /* The part of a local rank. */
 struct cua__shard_of_rank {
 	struct cua_hashmap *table;
-	/* memory of the context: a piece in the order of its owners, and what is received */
+	/* memory of the context: a piece in the order of its owners, and received pairs */
 	char *memory;
 	char *keys_part, *values_part, *results_part, *keys_in, *values_in, *results_in;
 	uint32_t *index, *counts, *cursors;

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Maps whose pairs are divided among the ranks of a group. A call goes in rounds, each over a piece of
+ * Maps of keys that are divided among the ranks of a group. A call goes in rounds, each over a piece of
  * the keys of each rank:
  *
  * 1. Each rank counts the keys of each owner and writes its pairs in the order of their owners.
  * 2. The ranks exchange these counts, and the most exchanges that any rank needs.
  * 3. In each exchange a rank sends at most `slice` pairs to each other rank. The owner's table processes
- *    what it has received. Answers return the same way.
+ *    the pairs that it receives. Answers return the same way.
  * 4. Each rank writes the answers in the order of its keys.
  *
- * Only counts and errors of a rank itself decide what it does, and all ranks make the same exchanges: a
- * rank with an error sends no more pairs in later rounds, but takes part until all ranks agree at the
- * end.
+ * All ranks make the same exchanges: the records of the call give the number of rounds, and step 2 the
+ * number of exchanges. A rank with an error takes part until all ranks agree, before the tables take the
+ * pairs of an exchange, and at the end.
  */
 #include "config.h"
 
@@ -100,7 +100,7 @@ static enum cua_status allocate(struct cua_sharded_map *m)
 	return status;
 }
 
-/* Maps whose memory a failed transport may still use, where leak checkers find them. */
+/* Maps with memory that a failed transport may still use, where leak checkers find them. */
 static struct cua_sharded_map *_Atomic kept;
 
 static void keep(struct cua_sharded_map *m)
@@ -487,8 +487,8 @@ static enum cua_status work(struct cua__shard_of_rank *s, const struct bulk *b)
 }
 
 /*
- * `own` is the status of this process so far. Before the tables take the pairs the processes agree. If one
- * has an error, *stop is set in all, and the pairs are dropped.
+ * `own` is the status of this process so far. Before the tables take the pairs the processes agree. If a
+ * process has an error, *stop is set in all, and the pairs are dropped.
  */
 static enum cua_status exchange_pairs(struct cua_sharded_map *m, const struct bulk *b,
 				      uint32_t exchange, enum cua_status own, int *stop)
@@ -852,7 +852,7 @@ struct retrieval {
 	uint64_t *n;
 };
 
-/* All errors about arguments, so that no rank writes if another one has such an error. */
+/* All errors about arguments, so that no rank writes if another rank has such an error. */
 static enum cua_status check_retrieval(struct cua_hashmap *table, uint32_t i, void *arg,
 				       uint64_t *number)
 {

@@ -3,8 +3,8 @@
  * The kernels of sharded maps: count the pairs of each owner, write the pairs in the order of their
  * owners, and return answers to the order of the caller.
  *
- * Source: a counting sort (Knuth, vol. 3, 5.2) whose counters are claimed in parallel, so that pairs of
- * an owner are in no particular order.
+ * Source: a counting sort (Knuth, vol. 3, 5.2), but threads claim places in parallel, so the pairs of an
+ * owner are in no particular order.
  *
  * A block processes tiles of CUA__SHARD_ITEMS pairs a thread. For few ranks it counts a tile in shared
  * memory, claims the room of the tile in each owner's output at once, and writes each pair to its place.
@@ -26,7 +26,7 @@
 #ifndef CUA__SHARD_ITEMS
 #define CUA__SHARD_ITEMS 8u
 #endif
-/* The most ranks whose counters are in shared memory. */
+/* The most ranks with counters in shared memory. */
 #ifndef CUA__SHARD_FEW
 #define CUA__SHARD_FEW 1024u
 #endif
@@ -168,8 +168,8 @@ CUA_FORCE void cua__shard_place(const struct cua__shard *s, struct cua__shard_sh
 						       i, key_size, value_size);
 			}
 			/*
-			 * no barrier: the next tile writes counters, which nobody reads any more, and after
-			 * two barriers the places
+			 * no barrier: nobody reads the counters any more, and the next tile writes places
+			 * after two barriers
 			 */
 			continue;
 		}
