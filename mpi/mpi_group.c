@@ -86,7 +86,7 @@ static enum cua_status reserve(struct end *end, size_t n)
 		return CUA_OK;
 	if (n > INT32_MAX)
 		return CUA_ERROR_SIZE;
-	more = realloc(end->requests, n * sizeof(*more));
+	more = realloc(end->requests, n * sizeof(MPI_Request));
 	if (!more)
 		return CUA_ERROR_NO_MEMORY;
 	end->requests = more;

@@ -172,13 +172,14 @@ static uint64_t shard_capacity(uint64_t capacity, uint32_t ranks)
 
 static void choose_piece(struct cua_sharded_map *m, uint64_t capacity)
 {
-	const uint32_t ranks = m->group->size;
+	uint32_t share;
 
 	m->piece = capacity / 4 > MOST_PIECE    ? MOST_PIECE
 		   : capacity / 4 < LEAST_PIECE ? LEAST_PIECE
 						: (uint32_t)(capacity / 4);
 	/* random keys need a single exchange: a share, and 8 standard deviations */
-	m->slice = m->piece / ranks + (uint32_t)(8 * sqrt(m->piece / ranks)) + 16;
+	share = m->piece / m->group->size;
+	m->slice = share + (uint32_t)(8 * sqrt((double)share)) + 16;
 }
 
 static enum cua_status create_shards(struct cua_sharded_map *m,
