@@ -178,8 +178,26 @@ enum cua_status cua_hashmap_save(struct cua_hashmap *map, const char *path)
 
 /* ---- load ---- */
 
-/* Reads n bytes. CORRUPT if the file ends earlier. */
-static enum cua_status read_all(int fd, void *bytes, size_t n)
+enum cua_status cua__open_file(const char *path, int *fd, uint64_t *bytes)
+{
+	struct stat file;
+	int saved;
+
+	/* a path that is no regular file, such as a FIFO, must not block open */
+	*fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (*fd < 0)
+		return CUA_ERROR_SYSTEM;
+	if (!fstat(*fd, &file) && S_ISREG(file.st_mode)) {
+		*bytes = (uint64_t)file.st_size;
+		return CUA_OK;
+	}
+	saved = fstat(*fd, &file) ? errno : S_ISDIR(file.st_mode) ? EISDIR : EINVAL;
+	close(*fd);
+	errno = saved;
+	return CUA_ERROR_SYSTEM;
+}
+
+enum cua_status cua__read_all(int fd, void *bytes, size_t n)
 {
 	char *p = bytes;
 
@@ -198,32 +216,21 @@ static enum cua_status read_all(int fd, void *bytes, size_t n)
 	return CUA_OK;
 }
 
-static enum cua_type type_of(uint32_t size)
-{
-	return size == 4 ? CUA_U32 : size == 8 ? CUA_U64 : size == 16 ? CUA_U128 : CUA_NONE;
-}
-
-static enum cua_status read_header(int fd, struct header *h)
+/* `bytes` are those of the file. */
+static enum cua_status read_header(int fd, uint64_t bytes, struct header *h)
 {
 	enum cua_status status;
-	struct stat file;
 	uint64_t size;
 
-	if (fstat(fd, &file))
-		return CUA_ERROR_SYSTEM;
-	if (!S_ISREG(file.st_mode)) {
-		errno = S_ISDIR(file.st_mode) ? EISDIR : EINVAL;
-		return CUA_ERROR_SYSTEM;
-	}
-	if (file.st_size < (off_t)sizeof(*h))
+	if (bytes < sizeof(*h))
 		return CUA_ERROR_CORRUPT;
-	status = read_all(fd, h, sizeof(*h));
+	status = cua__read_all(fd, h, sizeof(*h));
 	if (status)
 		return status;
 	if (memcmp(h->magic, magic, sizeof(magic)) || h->order != SAME_ORDER ||
 	    h->version != FILE_VERSION || h->header_sum != header_sum(h) ||
-	    type_of(h->key_size) == CUA_NONE ||
-	    (h->value_size && type_of(h->value_size) == CUA_NONE) || !h->slots ||
+	    cua__hashmap_type_of(h->key_size) == CUA_NONE ||
+	    (h->value_size && cua__hashmap_type_of(h->value_size) == CUA_NONE) || !h->slots ||
 	    h->grow_percent > 95 || h->flags > (PORTABLE | NO_ERASE) ||
 	    h->hash > CUA_HASHMAP_HASH_KEYED ||
 	    (h->max_probes && (h->max_probes < CUA_HASHMAP_LEAST_MAX_PROBES ||
@@ -231,8 +238,7 @@ static enum cua_status read_header(int fd, struct header *h)
 		return CUA_ERROR_CORRUPT;
 	size = h->key_size + h->value_size;
 	/* the rest must be exactly the pairs; this detects an absurd count before any allocation */
-	if ((uint64_t)file.st_size - sizeof(*h) != h->count * size ||
-	    h->count != ((uint64_t)file.st_size - sizeof(*h)) / size ||
+	if (bytes - sizeof(*h) != h->count * size || h->count != (bytes - sizeof(*h)) / size ||
 	    (h->count > h->slots && h->count - h->slots > 2))
 		return CUA_ERROR_CORRUPT;
 	return CUA_OK;
@@ -268,7 +274,7 @@ enum cua_status cua__hashmap_reader_next(struct cua__hashmap_reader *r)
 	r->n = r->count - r->done < r->most ? (size_t)(r->count - r->done) : r->most;
 	if (!r->n)
 		return r->sum == r->pairs_sum ? CUA_OK : CUA_ERROR_CORRUPT;
-	status = read_all(r->fd, r->bytes, r->n * (ks + vs));
+	status = cua__read_all(r->fd, r->bytes, r->n * (ks + vs));
 	if (status)
 		return status;
 	r->sum = add_up(r->sum, r->bytes, r->n * (ks + vs));
@@ -280,27 +286,22 @@ enum cua_status cua__hashmap_reader_next(struct cua__hashmap_reader *r)
 	return CUA_OK;
 }
 
-/* A path that is no regular file, such as a FIFO, must not block. */
-static int open_to_read(const char *path)
-{
-	return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-}
-
 enum cua_status cua__hashmap_reader_open(struct cua__hashmap_reader *r, const char *path)
 {
-	const int fd = open_to_read(path);
 	struct header h;
 	enum cua_status status;
+	uint64_t bytes;
+	int fd, saved;
 
 	r->bytes = NULL;
-	if (fd < 0)
-		return CUA_ERROR_SYSTEM;
-	status = read_header(fd, &h);
+	status = cua__open_file(path, &fd, &bytes);
+	if (status)
+		return status;
+	status = read_header(fd, bytes, &h);
 	if (!status)
 		status = begin_pairs(r, fd, &h);
 	if (status) {
-		const int saved = errno;
-
+		saved = errno;
 		close(fd);
 		errno = saved;
 	}
@@ -354,7 +355,8 @@ static enum cua_status create_for(struct cua_context *ctx,
 				  const struct cua_hashmap_options *options, const struct header *h,
 				  struct cua_hashmap **map)
 {
-	const enum cua_type key = type_of(h->key_size), value = type_of(h->value_size);
+	const enum cua_type key = cua__hashmap_type_of(h->key_size),
+			    value = cua__hashmap_type_of(h->value_size);
 	enum cua_status status = cua_hashmap_create(ctx, options, key, value, h->slots, map);
 
 	if (status || h->count <= cua__hashmap_slots(&(*map)->view) ||
@@ -378,14 +380,14 @@ static void expect_pairs(struct cua_hashmap *map, uint64_t count)
 }
 
 static enum cua_status load_from(struct cua_context *ctx, const struct cua_hashmap_options *options,
-				 int fd, struct cua_hashmap **result)
+				 int fd, uint64_t bytes, struct cua_hashmap **result)
 {
 	struct cua_hashmap_options own = {.struct_size = sizeof(own)};
 	struct cua_hashmap *map = NULL;
 	struct header h;
 	enum cua_status status;
 
-	status = read_header(fd, &h);
+	status = read_header(fd, bytes, &h);
 	if (status)
 		return status;
 	own.seed = h.seed;
@@ -414,15 +416,16 @@ static enum cua_status load_from(struct cua_context *ctx, const struct cua_hashm
 enum cua_status cua_hashmap_load(struct cua_context *ctx, const struct cua_hashmap_options *options,
 				 const char *path, struct cua_hashmap **map)
 {
-	enum cua_status status = CUA_ERROR_SYSTEM;
+	enum cua_status status;
 	int fd, saved, cancel;
+	uint64_t bytes;
 
 	if (!ctx || !path || !map)
 		return CUA_ERROR_NULL;
 	cancel = cua__cancel_disable();
-	fd = open_to_read(path);
-	if (fd >= 0) {
-		status = load_from(ctx, options, fd, map);
+	status = cua__open_file(path, &fd, &bytes);
+	if (!status) {
+		status = load_from(ctx, options, fd, bytes, map);
 		saved = errno;
 		close(fd);
 		errno = saved;

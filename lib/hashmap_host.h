@@ -102,6 +102,20 @@ enum cua_status cua__hashmap_insert_from_host(struct cua_hashmap *map, uint64_t 
 					      const void *values);
 
 /*
+ * Opens a regular file to read, without waiting. Errors: SYSTEM; EISDIR or EINVAL if the path leads to
+ * anything else.
+ */
+enum cua_status cua__open_file(const char *path, int *fd, uint64_t *bytes);
+/* Reads n bytes. Errors: SYSTEM, CORRUPT (the file ends earlier). */
+enum cua_status cua__read_all(int fd, void *bytes, size_t n);
+
+/* The type of keys or values of a saved map; NONE for another size. */
+static inline enum cua_type cua__hashmap_type_of(uint32_t size)
+{
+	return size == 4 ? CUA_U32 : size == 8 ? CUA_U64 : size == 16 ? CUA_U128 : CUA_NONE;
+}
+
+/*
  * The pairs of a file of save, in batches. Errors: those of load. next sets n pairs at keys and values, 0
  * at the end; there it compares the checksum of the pairs.
  */

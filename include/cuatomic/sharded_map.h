@@ -30,8 +30,9 @@
  * Progress: a call waits for the streams of the local ranks, and for the other processes.
  *
  * Rounds: a call moves at most a few million pairs of a rank at a time, in memory that the map allocated
- *   when it was created: 14 to 70 bytes for each, and with a transport 2 to 36 bytes of pinned memory. If the keys of a round have few owners, the round has
- *   more exchanges. So no rank receives more than it has room for, whatever the keys.
+ *   when it was created: 14 to 70 bytes for each, and for a GPU with a transport 8 to 33 bytes
+ *   of pinned memory. If the keys of a round have few owners, the round has
+ *   more exchanges. So a rank has room for all that it receives, for any keys.
  *
  * Errors: NULL, TYPE, SIZE, ALIGNMENT, MEMORY_KIND, OVERLAP and VALUE are found before anything is
  *   changed on any rank. Other errors may come when a part of the elements has been processed; the

@@ -54,6 +54,11 @@ enum cua__group_call {
 /* The most numbers that a transport adds up in one call, if they are not the user's own array. */
 #define CUA__GROUP_WORDS ((size_t)256 << 10)
 
+/* A node of a list of memory that is never freed. */
+struct cua__kept {
+	struct cua__kept *next;
+};
+
 struct cua_group {
 	uint32_t size, first, local;
 	struct cua_context **contexts; /* of the local ranks */
@@ -61,7 +66,7 @@ struct cua_group {
 	struct cua_transport transport;
 	enum cua_status broken; /* the status of all later calls, if not OK */
 	uint32_t maps;          /* sharded maps that were created */
-	struct cua_group *next; /* of broken groups that were destroyed */
+	struct cua__kept kept;  /* of a broken group that was destroyed */
 	unsigned slot;          /* of the next call */
 	size_t slot_bytes;
 	void **events; /* of a backend with streams: an event for each local rank */

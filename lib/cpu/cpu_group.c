@@ -49,7 +49,7 @@ struct sum_job {
 	size_t n;
 };
 
-/* Elements that fit into the cache with those of a few ranks. */
+/* Elements of a few ranks together fit into the cache. */
 enum { SUM_BLOCK = 1024, SUM_GRAIN = 16384 };
 
 #define SUM(name, T)                                                                               \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Sharded maps on the CPU: a stable counting sort, whose workers count and write a share each. */
+/* Sharded maps on the CPU: a stable counting sort; each worker counts and writes a share. */
 #include "config.h"
 
 #include <string.h>

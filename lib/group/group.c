@@ -135,6 +135,17 @@ enum cua_status cua__group_meet(struct cua_group *g, const struct cua__group_rec
 	return status;
 }
 
+enum cua_status cua__group_end(struct cua_group *g, enum cua_status begun, enum cua_status met,
+			       enum cua_status status)
+{
+	if (!begun)
+		status = cua__worse(status, CUA__OPS(g->contexts[0], group)->end(g));
+	status = cua__worse(status, g->broken);
+	for (uint32_t i = g->local; i--;)
+		status = cua__worse(status, cua__call_end(&g->parts[i].call, status));
+	return g->broken || met ? status : cua__group_agree(g, status);
+}
+
 /* ---- values ---- */
 
 /* The most bytes that a rank passes to cua__group_gather: the values of the tree's chunks. */
@@ -289,13 +300,12 @@ static enum cua_status allocate_host(struct cua_group *g)
 	return status;
 }
 
-/* Groups with memory that a failed transport may still use, where leak checkers find them. */
-static struct cua_group *_Atomic kept;
-
-static void keep(struct cua_group *g)
+void cua__group_keep(struct cua__kept *node)
 {
-	g->next = atomic_load(&kept);
-	while (!atomic_compare_exchange_weak(&kept, &g->next, g))
+	static struct cua__kept *_Atomic list;
+
+	node->next = atomic_load(&list);
+	while (!atomic_compare_exchange_weak(&list, &node->next, node))
 		;
 }
 
@@ -437,7 +447,7 @@ void cua_group_destroy(struct cua_group *group)
 	if (group->transport.close)
 		group->transport.close(group->transport.self);
 	if (group->has_transport && group->broken)
-		keep(group);
+		cua__group_keep(&group->kept);
 	else
 		destroy(group);
 	cua__cancel_restore(cancel);

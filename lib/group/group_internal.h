@@ -7,6 +7,8 @@
 #ifndef CUATOMIC_GROUP_GROUP_INTERNAL_H
 #define CUATOMIC_GROUP_GROUP_INTERNAL_H
 
+#include <string.h>
+
 #include "backend/group_backend.h"
 
 /* The lesser status: errors are negative, so an error is less than OK. */
@@ -25,6 +27,32 @@ static inline enum cua_status cua__worse(enum cua_status a, enum cua_status b)
 	} while (0)
 
 /*
+ * A collective call as a user makes it: sets status to `expression`, without cancellation, or to NULL
+ * without a group, or to the status of a broken group.
+ */
+#define CUA__GROUP_CALL(g, status, expression)                                                     \
+	do {                                                                                       \
+		const struct cua_group *group_ = (g);                                              \
+                                                                                                   \
+		(status) = !group_ ? CUA_ERROR_NULL : group_->broken;                              \
+		if (!(status)) {                                                                   \
+			const int cancel_ = cua__cancel_disable();                                 \
+                                                                                                   \
+			(status) = (expression);                                                   \
+			cua__cancel_restore(cancel_);                                              \
+		}                                                                                  \
+	} while (0)
+
+/* A record without arguments. */
+static inline void cua__group_record(struct cua__group_record *record, enum cua__group_call call,
+				     enum cua_status status)
+{
+	memset(record, 0, sizeof(*record));
+	record->status = status;
+	record->call = (int32_t)call;
+}
+
+/*
  * Begins a collective call: shows the records of the local ranks, mine, to all ranks, in
  * g->records. Returns the least status of the records, or VALUE if calls or arguments differ.
  */
@@ -32,6 +60,19 @@ enum cua_status cua__group_meet(struct cua_group *g, const struct cua__group_rec
 
 /* The least status of all processes. */
 enum cua_status cua__group_agree(struct cua_group *g, enum cua_status mine);
+
+/*
+ * Ends a collective call that called cua__call_begin for each local rank. `begun` is the status of `begin`
+ * of the backend, and `met` that of meet: after an error there all ranks return without another agreement.
+ */
+enum cua_status cua__group_end(struct cua_group *g, enum cua_status begun, enum cua_status met,
+			       enum cua_status status);
+
+/*
+ * Keeps memory that a failed transport may still use, where leak checkers find it. The node is in this
+ * memory.
+ */
+void cua__group_keep(struct cua__kept *node);
 
 /* Sets the addresses of the values of the local ranks, after `begin` of the backend. */
 void cua__group_place(struct cua_group *g, const size_t *bytes);

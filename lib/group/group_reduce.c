@@ -239,9 +239,7 @@ static enum cua_status run(struct cua_group *g)
 static void write_record(struct cua__group_record *record, const struct cua__reduce *r,
 			 enum cua_status status)
 {
-	memset(record, 0, sizeof(*record));
-	record->status = status;
-	record->call = CUA__GROUP_REDUCE;
+	cua__group_record(record, CUA__GROUP_REDUCE, status);
 	/* an error leaves *r undefined */
 	if (status)
 		return;
@@ -260,8 +258,7 @@ static enum cua_status group_reduce(struct cua_group *g, const struct cua_reduce
 	const struct cua__group_ops *ops = CUA__OPS(g->contexts[0], group);
 	const int arrays = n && x && results;
 	const enum cua_status begun = ops->begin(g);
-	enum cua_status status;
-	int met;
+	enum cua_status status, met;
 
 	for (uint32_t i = 0; i < g->local; i++) {
 		struct cua__group_part *part = &g->parts[i];
@@ -279,17 +276,10 @@ static enum cua_status group_reduce(struct cua_group *g, const struct cua_reduce
 			own = prepare(part, ctx, x[i], y ? y[i] : NULL, results[i]);
 		write_record(&g->mine[i], &part->reduce, own);
 	}
-	status = cua__group_meet(g, g->mine);
-	met = !status;
+	met = status = cua__group_meet(g, g->mine);
 	if (!status)
 		status = run(g);
-	if (!begun)
-		status = cua__worse(status, ops->end(g));
-	status = cua__worse(status, g->broken);
-	for (uint32_t i = g->local; i--;)
-		status = cua__worse(status, cua__call_end(&g->parts[i].call, status));
-	/* all ranks have seen an error of the records */
-	return g->broken || !met ? status : cua__group_agree(g, status);
+	return cua__group_end(g, begun, met, status);
 }
 
 enum cua_status cua_group_reduce(struct cua_group *group, const struct cua_reduce_options *options,
@@ -297,14 +287,7 @@ enum cua_status cua_group_reduce(struct cua_group *group, const struct cua_reduc
 				 const void *const *x, const void *const *y, void *const *results)
 {
 	enum cua_status status;
-	int cancel;
 
-	if (!group)
-		return CUA_ERROR_NULL;
-	if (group->broken)
-		return group->broken;
-	cancel = cua__cancel_disable();
-	status = group_reduce(group, options, op, type, n, x, y, results);
-	cua__cancel_restore(cancel);
+	CUA__GROUP_CALL(group, status, group_reduce(group, options, op, type, n, x, y, results));
 	return status;
 }

@@ -117,9 +117,7 @@ static enum cua_status prepare(struct cua_group *g, uint32_t i, void *const *x, 
 static void write_record(const struct cua_group *g, struct cua__group_record *record,
 			 enum cua_type type, size_t n, enum cua_status status)
 {
-	memset(record, 0, sizeof(*record));
-	record->status = status;
-	record->call = CUA__GROUP_SUM;
+	cua__group_record(record, CUA__GROUP_SUM, status);
 	record->arguments[0] = (int32_t)type;
 	record->arguments[1] = g->transport.sum_u64 != NULL;
 	record->arguments[2] = (int32_t)(uint32_t)n;
@@ -131,8 +129,7 @@ static enum cua_status group_sum(struct cua_group *g, enum cua_type type, size_t
 	const struct cua__group_ops *ops = CUA__OPS(g->contexts[0], group);
 	const enum cua_status begun = ops->begin(g);
 	size_t size = 0, bytes = 0;
-	enum cua_status status;
-	int met;
+	enum cua_status status, met;
 
 	for (uint32_t i = 0; i < g->local; i++) {
 		enum cua_status own = begun;
@@ -148,30 +145,16 @@ static enum cua_status group_sum(struct cua_group *g, enum cua_type type, size_t
 			own = prepare(g, i, x, n, size);
 		write_record(g, &g->mine[i], type, n, own);
 	}
-	status = cua__group_meet(g, g->mine);
-	met = !status;
+	met = status = cua__group_meet(g, g->mine);
 	if (!status && n)
 		status = g->has_transport ? sum_remotely(g, n, size) : ops->sum(g, n, size);
-	if (!begun)
-		status = cua__worse(status, ops->end(g));
-	status = cua__worse(status, g->broken);
-	for (uint32_t i = g->local; i--;)
-		status = cua__worse(status, cua__call_end(&g->parts[i].call, status));
-	/* all ranks have seen an error of the records */
-	return g->broken || !met ? status : cua__group_agree(g, status);
+	return cua__group_end(g, begun, met, status);
 }
 
 enum cua_status cua_group_sum(struct cua_group *group, enum cua_type type, size_t n, void *const *x)
 {
 	enum cua_status status;
-	int cancel;
 
-	if (!group)
-		return CUA_ERROR_NULL;
-	if (group->broken)
-		return group->broken;
-	cancel = cua__cancel_disable();
-	status = group_sum(group, type, n, x);
-	cua__cancel_restore(cancel);
+	CUA__GROUP_CALL(group, status, group_sum(group, type, n, x));
 	return status;
 }

@@ -11,12 +11,10 @@
 #include "config.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "group/sharded_internal.h"
@@ -72,23 +70,6 @@ static void remove_shard(const char *path, uint64_t id, uint32_t rank)
 
 /* ---- the manifest ---- */
 
-static enum cua_status read_all(int fd, void *bytes, size_t n)
-{
-	char *p = bytes;
-
-	while (n) {
-		const ssize_t done = read(fd, p, n);
-
-		if (done < 0 && errno == EINTR)
-			continue;
-		if (done <= 0)
-			return done ? CUA_ERROR_SYSTEM : CUA_ERROR_CORRUPT;
-		p += done;
-		n -= (size_t)done;
-	}
-	return CUA_OK;
-}
-
 static int is_valid(const struct manifest *m, uint64_t bytes)
 {
 	return !memcmp(m->magic, magic, sizeof(magic)) && m->order == SAME_ORDER &&
@@ -96,42 +77,35 @@ static int is_valid(const struct manifest *m, uint64_t bytes)
 	       bytes == sizeof(*m) + m->shards * sizeof(struct entry);
 }
 
-/* *entries is to be freed. */
-static enum cua_status read_open(int fd, struct manifest *m, struct entry **entries)
+static enum cua_status read_open(int fd, uint64_t bytes, struct manifest *m, struct entry **entries)
 {
-	enum cua_status status;
-	struct stat file;
+	enum cua_status status = cua__read_all(fd, m, sizeof(*m));
 
-	if (fstat(fd, &file))
-		return CUA_ERROR_SYSTEM;
-	if (!S_ISREG(file.st_mode)) {
-		errno = S_ISDIR(file.st_mode) ? EISDIR : EINVAL;
-		return CUA_ERROR_SYSTEM;
-	}
-	status = read_all(fd, m, sizeof(*m));
-	if (!status && !is_valid(m, (uint64_t)file.st_size))
+	if (!status && !is_valid(m, bytes))
 		status = CUA_ERROR_CORRUPT;
 	if (status)
 		return status;
 	*entries = malloc(m->shards * sizeof(**entries));
 	if (!*entries)
 		return CUA_ERROR_NO_MEMORY;
-	status = read_all(fd, *entries, m->shards * sizeof(**entries));
+	status = cua__read_all(fd, *entries, m->shards * sizeof(**entries));
 	if (!status && m->sum != sum_of(m, *entries))
 		status = CUA_ERROR_CORRUPT;
 	return status;
 }
 
+/* *entries is to be freed. */
 static enum cua_status read_manifest(const char *path, struct manifest *m, struct entry **entries)
 {
-	const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	enum cua_status status = CUA_ERROR_SYSTEM;
-	int saved;
+	enum cua_status status;
+	uint64_t bytes;
+	int fd, saved;
 
 	*entries = NULL;
-	if (fd < 0)
+	status = cua__open_file(path, &fd, &bytes);
+	if (status)
 		return status;
-	status = read_open(fd, m, entries);
+	status = read_open(fd, bytes, m, entries);
 	saved = errno;
 	close(fd);
 	errno = saved;
@@ -334,11 +308,6 @@ struct loading {
 	const void **keys, **values;
 };
 
-static enum cua_type type_of(uint32_t size)
-{
-	return size == 4 ? CUA_U32 : size == 8 ? CUA_U64 : size == 16 ? CUA_U128 : CUA_NONE;
-}
-
 static enum cua_status open_next(const struct loading *l, struct rank_load *r)
 {
 	const struct manifest *m = &l->manifest;
@@ -497,9 +466,7 @@ static enum cua_status load(struct cua_group *g, const struct cua_hashmap_option
 	for (uint32_t i = 0; i < g->local; i++) {
 		struct cua__group_record *record = &g->mine[i];
 
-		memset(record, 0, sizeof(*record));
-		record->status = status;
-		record->call = CUA__GROUP_LOAD_MAP;
+		cua__group_record(record, CUA__GROUP_LOAD_MAP, status);
 		/* all processes have read the same manifest */
 		record->arguments[0] = status ? 0 : (int32_t)(uint32_t)m->sum;
 		record->arguments[1] = status ? 0 : (int32_t)(uint32_t)(m->sum >> 32);
@@ -513,7 +480,8 @@ static enum cua_status load(struct cua_group *g, const struct cua_hashmap_option
 		own.max_probes = m->max_probes;
 		own.rejects = m->rejects;
 		status = cua_sharded_map_create(
-			g, options ? options : &own, type_of(m->key_size), type_of(m->value_size),
+			g, options ? options : &own, cua__hashmap_type_of(m->key_size),
+			cua__hashmap_type_of(m->value_size),
 			m->capacity > m->count ? m->capacity : m->count, &l.map);
 	}
 	if (!status)
@@ -531,14 +499,7 @@ enum cua_status cua_sharded_map_load(struct cua_group *group,
 				     struct cua_sharded_map **map)
 {
 	enum cua_status status;
-	int cancel;
 
-	if (!group)
-		return CUA_ERROR_NULL;
-	if (group->broken)
-		return group->broken;
-	cancel = cua__cancel_disable();
-	status = load(group, options, path, map);
-	cua__cancel_restore(cancel);
+	CUA__GROUP_CALL(group, status, load(group, options, path, map));
 	return status;
 }

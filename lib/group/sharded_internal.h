@@ -36,7 +36,7 @@ struct cua_sharded_map {
 	uint32_t piece, slice;
 	struct cua__shard_of_rank *shards;
 	struct cua__group_traffic traffic;
-	struct cua_sharded_map *next;    /* of maps whose memory is kept */
+	struct cua__kept kept;
 	uint32_t (*told)[2], (*tell)[2]; /* with a transport: counts and exchanges, of each rank */
 };
 
@@ -56,12 +56,12 @@ enum cua__sharded_call {
 	CUA__SHARDED_LOAD
 };
 
-/* What a call does with the shard of local rank i; *number is a number that all ranks will see. */
+/* The work of a call on the shard of local rank i; *number is a number that all ranks will see. */
 typedef enum cua_status cua__shard_fn(struct cua_hashmap *table, uint32_t i, void *arg,
 				      uint64_t *number);
 
 /*
- * Calls fn for each local shard. Returns the least status of all ranks. Afterwards the records of all ranks
+ * Calls fn for each local shard; m may be NULL. Returns the least status of all ranks. Afterwards the records of all ranks
  * in the group have their numbers.
  */
 enum cua_status cua__for_shards(struct cua_sharded_map *m, enum cua__sharded_call call,

@@ -16,7 +16,6 @@
 #include "config.h"
 
 #include <math.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -100,16 +99,6 @@ static enum cua_status allocate(struct cua_sharded_map *m)
 	return status;
 }
 
-/* Maps with memory that a failed transport may still use, where leak checkers find them. */
-static struct cua_sharded_map *_Atomic kept;
-
-static void keep(struct cua_sharded_map *m)
-{
-	m->next = atomic_load(&kept);
-	while (!atomic_compare_exchange_weak(&kept, &m->next, m))
-		;
-}
-
 /* Waits for the streams of all ranks first, because each may read the memory of others. */
 static void release(struct cua_sharded_map *m)
 {
@@ -122,7 +111,7 @@ static void release(struct cua_sharded_map *m)
 	for (uint32_t i = 0; i < g->local && m->shards; i++)
 		cua_hashmap_destroy(m->shards[i].table);
 	if (g->has_transport && g->broken) {
-		keep(m);
+		cua__group_keep(&m->kept);
 		return;
 	}
 	for (uint32_t i = 0; i < g->local && m->shards; i++) {
@@ -147,16 +136,6 @@ static void release(struct cua_sharded_map *m)
 	free(m->tell);
 	free(m->shards);
 	free(m);
-}
-
-/* ---- agreement ---- */
-
-static void write_record(struct cua__group_record *record, enum cua__group_call call,
-			 enum cua_status status)
-{
-	memset(record, 0, sizeof(*record));
-	record->status = status;
-	record->call = (int32_t)call;
 }
 
 /* ---- creation ---- */
@@ -238,7 +217,7 @@ static enum cua_status create(struct cua_group *g, const struct cua_hashmap_opti
 	for (uint32_t i = 0; i < g->local; i++) {
 		struct cua__group_record *record = &g->mine[i];
 
-		write_record(record, CUA__GROUP_CREATE_MAP, status);
+		cua__group_record(record, CUA__GROUP_CREATE_MAP, status);
 		record->arguments[0] = (int32_t)key;
 		record->arguments[1] = (int32_t)value;
 		/* an error about options leaves `own` undefined */
@@ -268,15 +247,8 @@ enum cua_status cua_sharded_map_create(struct cua_group *group,
 				       uint64_t capacity, struct cua_sharded_map **map)
 {
 	enum cua_status status;
-	int cancel;
 
-	if (!group)
-		return CUA_ERROR_NULL;
-	if (group->broken)
-		return group->broken;
-	cancel = cua__cancel_disable();
-	status = create(group, options, key_type, value_type, capacity, map);
-	cua__cancel_restore(cancel);
+	CUA__GROUP_CALL(group, status, create(group, options, key_type, value_type, capacity, map));
 	return status;
 }
 
@@ -660,7 +632,7 @@ static enum cua_status bulk(struct cua_sharded_map *m, const struct bulk *b)
 				      g->contexts[i]->runtime->may_wait(g->contexts[i]));
 		if (!own)
 			own = check_arrays(m, i, b);
-		write_record(&g->mine[i], CUA__GROUP_SHARDED, own);
+		cua__group_record(&g->mine[i], CUA__GROUP_SHARDED, own);
 		g->mine[i].arguments[0] = (int32_t)b->call;
 		g->mine[i].arguments[1] = (int32_t)b->op;
 		g->mine[i].arguments[2] = b->results != NULL;
@@ -686,15 +658,8 @@ static enum cua_status bulk(struct cua_sharded_map *m, const struct bulk *b)
 static enum cua_status run_bulk(struct cua_sharded_map *map, const struct bulk *b)
 {
 	enum cua_status status;
-	int cancel;
 
-	if (!map)
-		return CUA_ERROR_NULL;
-	if (map->group->broken)
-		return map->group->broken;
-	cancel = cua__cancel_disable();
-	status = bulk(map, b);
-	cua__cancel_restore(cancel);
+	CUA__GROUP_CALL(map ? map->group : NULL, status, bulk(map, b));
 	return status;
 }
 
@@ -754,28 +719,30 @@ enum cua_status cua_sharded_map_erase_n(struct cua_sharded_map *map, const size_
 
 /* ---- calls on the whole map ---- */
 
-enum cua_status cua__for_shards(struct cua_sharded_map *m, enum cua__sharded_call call,
-				cua__shard_fn *fn, void *arg)
+static enum cua_status for_shards(struct cua_sharded_map *m, enum cua__sharded_call call,
+				  cua__shard_fn *fn, void *arg)
 {
 	struct cua_group *g = m->group;
-	enum cua_status status;
-	int cancel;
 
-	if (g->broken)
-		return g->broken;
-	cancel = cua__cancel_disable();
 	for (uint32_t i = 0; i < g->local; i++) {
 		struct cua__group_record *record = &g->mine[i];
 		uint64_t number = 0;
+		const enum cua_status own = fn(m->shards[i].table, i, arg, &number);
 
-		status = fn(m->shards[i].table, i, arg, &number);
-		write_record(record, CUA__GROUP_SHARDED, status);
+		cua__group_record(record, CUA__GROUP_SHARDED, own);
 		record->arguments[0] = (int32_t)call;
 		record->arguments[3] = (int32_t)m->number;
 		record->n = number;
 	}
-	status = cua__group_meet(g, g->mine);
-	cua__cancel_restore(cancel);
+	return cua__group_meet(g, g->mine);
+}
+
+enum cua_status cua__for_shards(struct cua_sharded_map *m, enum cua__sharded_call call,
+				cua__shard_fn *fn, void *arg)
+{
+	enum cua_status status;
+
+	CUA__GROUP_CALL(m ? m->group : NULL, status, for_shards(m, call, fn, arg));
 	return status;
 }
 
@@ -799,11 +766,8 @@ static enum cua_status clear_shard(struct cua_hashmap *table, uint32_t i, void *
 
 enum cua_status cua_sharded_map_clear(struct cua_sharded_map *map)
 {
-	enum cua_status status;
+	enum cua_status status = cua__for_shards(map, CUA__SHARDED_CLEAR, check_clear, NULL);
 
-	if (!map)
-		return CUA_ERROR_NULL;
-	status = cua__for_shards(map, CUA__SHARDED_CLEAR, check_clear, NULL);
 	return status ? status : cua__for_shards(map, CUA__SHARDED_CLEAR, clear_shard, NULL);
 }
 
@@ -817,12 +781,9 @@ static enum cua_status size_of_shard(struct cua_hashmap *table, uint32_t i, void
 
 enum cua_status cua_sharded_map_size(struct cua_sharded_map *map, uint64_t *size)
 {
-	enum cua_status status;
+	enum cua_status status = cua__for_shards(map, CUA__SHARDED_SIZE, size_of_shard, size);
 	uint64_t sum = 0;
 
-	if (!map)
-		return CUA_ERROR_NULL;
-	status = cua__for_shards(map, CUA__SHARDED_SIZE, size_of_shard, size);
 	if (status)
 		return status;
 	for (uint32_t r = 0; r < map->group->size; r++)
@@ -842,8 +803,7 @@ static enum cua_status status_of_shard(struct cua_hashmap *table, uint32_t i, vo
 
 enum cua_status cua_sharded_map_status(struct cua_sharded_map *map)
 {
-	return map ? cua__for_shards(map, CUA__SHARDED_STATUS, status_of_shard, NULL)
-		   : CUA_ERROR_NULL;
+	return cua__for_shards(map, CUA__SHARDED_STATUS, status_of_shard, NULL);
 }
 
 struct retrieval {
@@ -903,10 +863,7 @@ enum cua_status cua_sharded_map_retrieve(struct cua_sharded_map *map, enum cua_h
 					 void *const *values_out, uint64_t *n)
 {
 	struct retrieval r = {order, max, keys_out, values_out, n};
-	enum cua_status status;
+	enum cua_status status = cua__for_shards(map, CUA__SHARDED_RETRIEVE, check_retrieval, &r);
 
-	if (!map)
-		return CUA_ERROR_NULL;
-	status = cua__for_shards(map, CUA__SHARDED_RETRIEVE, check_retrieval, &r);
 	return status ? status : cua__for_shards(map, CUA__SHARDED_RETRIEVE, retrieve_shard, &r);
 }
