@@ -51,7 +51,7 @@ enum cua__group_call {
 	CUA__GROUP_LOAD_MAP = 5
 };
 
-/* The most numbers that a transport adds up in one call, if they are not the user's own array. */
+/* The most numbers that a transport adds up in one call. */
 #define CUA__GROUP_WORDS ((size_t)256 << 10)
 
 /* A node of a list of memory that is never freed. */

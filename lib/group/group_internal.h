@@ -92,7 +92,7 @@ enum cua_status cua__group_exchange(struct cua_group *g, const struct cua__group
 
 /*
  * Where there is a transport: sets each x[i], i < n, to the sum of the x[i] of all ranks. Host memory.
- * n is at most CUA__GROUP_WORDS, if the transport does not have sum_u64.
+ * n is at most CUA__GROUP_WORDS.
  */
 enum cua_status cua__group_sum_words(struct cua_group *g, uint64_t *x, size_t n);
 

@@ -76,10 +76,10 @@ static enum cua_status sum_remotely(struct cua_group *g, size_t n, size_t size)
 	const int in_place = ctx->runtime->kind == CUA_BACKEND_CPU && size == sizeof(uint64_t);
 	char *x = g->parts[0].array;
 	enum cua_status own = CUA_OK, last = CUA_OK;
-	const size_t most = in_place && g->transport.sum_u64 ? n : CUA__GROUP_WORDS;
 
+	/* ranks with and without numbers in place make the same calls of the transport */
 	for (size_t at = 0, count; at < n && !g->broken; at += count) {
-		count = n - at < most ? n - at : most;
+		count = n - at < CUA__GROUP_WORDS ? n - at : CUA__GROUP_WORDS;
 		if (!in_place) {
 			own = cua__worse(own, load(ctx, g->words, x + at * size, count, size));
 			cua__group_sum_words(g, g->words, count);
