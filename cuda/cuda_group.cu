@@ -99,13 +99,14 @@ static enum cua_status record(struct cua_group *g, uint32_t i)
 	return status;
 }
 
-/* The stream of rank i waits for the last event of rank j. */
-static enum cua_status wait_for(struct cua_group *g, uint32_t i, uint32_t j)
+/* The stream of rank i of `after` waits for the last event of rank j of `before`. */
+static enum cua_status wait_for(struct cua_group *after, uint32_t i, struct cua_group *before,
+				uint32_t j)
 {
-	struct cua_context *ctx = g->contexts[i];
+	struct cua_context *ctx = after->contexts[i];
 	const int previous = enter_default(ctx);
 	enum cua_status status = cua__cuda_status(
-		ctx, cudaStreamWaitEvent(stream_of(ctx), (cudaEvent_t)g->events[j], 0));
+		ctx, cudaStreamWaitEvent(stream_of(ctx), (cudaEvent_t)before->events[j], 0));
 
 	leave_default(ctx, previous);
 	return status;
@@ -119,40 +120,77 @@ static enum cua_status collect(struct cua_group *g)
 	for (uint32_t i = 1; i < g->local && !status; i++) {
 		status = record(g, i);
 		if (!status)
-			status = wait_for(g, 0, i);
+			status = wait_for(g, 0, g, i);
 	}
 	return status;
 }
 
-/* The streams of all ranks wait for the stream of rank 0. */
-static enum cua_status spread(struct cua_group *g)
+/* The streams of `after`, but for that of rank 0 of `before`, wait for this stream. */
+static enum cua_status spread(struct cua_group *before, struct cua_group *after)
 {
-	enum cua_status status = g->local > 1 ? record(g, 0) : CUA_OK;
+	enum cua_status status = CUA_OK;
 
-	for (uint32_t i = 1; i < g->local && !status; i++)
-		status = wait_for(g, i, 0);
+	if (before != after || after->local > 1)
+		status = record(before, 0);
+	for (uint32_t i = before == after; i < after->local && !status; i++)
+		status = wait_for(after, i, before, 0);
 	return status;
 }
 
 /*
- * Later work of each rank follows the earlier work of all ranks. By the stream of rank 0 a barrier
- * has 2 (local - 1) waits, one after the other; directly it has local (local - 1), side by side.
+ * By the stream of rank 0 an order has 2 (local - 1) waits, one after the other; directly it has
+ * local (local - 1), side by side.
  */
-static enum cua_status barrier(struct cua_group *g)
+static enum cua_status cuda_order(struct cua_group *before, struct cua_group *after)
 {
+	const uint32_t n = before->local;
 	enum cua_status status = CUA_OK;
 
-	if (g->local > FEW_RANKS) {
-		status = collect(g);
-		return status ? status : spread(g);
+	if (n > FEW_RANKS) {
+		status = collect(before);
+		return status ? status : spread(before, after);
 	}
-	for (uint32_t i = 0; i < g->local && g->local > 1 && !status; i++)
-		status = record(g, i);
-	for (uint32_t i = 0; i < g->local; i++)
-		for (uint32_t j = 0; j < g->local && !status; j++)
-			if (i != j)
-				status = wait_for(g, i, j);
+	if (before == after && n < 2)
+		return CUA_OK;
+	for (uint32_t i = 0; i < n && !status; i++)
+		status = record(before, i);
+	for (uint32_t i = 0; i < n; i++)
+		for (uint32_t j = 0; j < n && !status; j++)
+			if (i != j || before != after)
+				status = wait_for(after, i, before, j);
 	return status;
+}
+
+/* Later work of each rank follows the earlier work of all ranks. */
+static enum cua_status barrier(struct cua_group *g)
+{
+	return cuda_order(g, g);
+}
+
+static enum cua_status cuda_open_side(struct cua_context *ctx)
+{
+	const int previous = ctx->runtime->enter(ctx);
+	int least = 0, greatest = 0;
+	cudaStream_t stream = NULL;
+	cudaError_t error = cudaDeviceGetStreamPriorityRange(&least, &greatest);
+	enum cua_status status;
+
+	if (error == cudaSuccess)
+		error = cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, greatest);
+	ctx->stream = (struct CUstream_st *)stream;
+	status = cua__cuda_status(ctx, error);
+	ctx->runtime->leave(ctx, previous);
+	return status;
+}
+
+static void cuda_close_side(struct cua_context *ctx)
+{
+	const int previous = ctx->runtime->enter(ctx);
+
+	if (ctx->stream)
+		cua__cuda_status(ctx, cudaStreamDestroy(stream_of(ctx)));
+	ctx->stream = NULL;
+	ctx->runtime->leave(ctx, previous);
 }
 
 /* Sets *id to the capture of the context's stream, or to 0 if there is none. */
@@ -190,7 +228,7 @@ static enum cua_status cuda_begin(struct cua_group *g)
 	/* a graph keeps the addresses of all workspaces */
 	for (uint32_t i = 0; i < g->local; i++)
 		g->contexts[i]->workspace.captured = 1;
-	status = spread(g);
+	status = spread(g, g);
 	if (status)
 		collect(g);
 	g->forked = !status;
@@ -492,6 +530,6 @@ static enum cua_status cuda_sum(struct cua_group *g, size_t n, size_t size)
 }
 
 /* In the order of the struct's members. */
-const struct cua__group_ops cua__cuda_group = {cuda_open, cuda_close,      cuda_begin,
-					       cuda_end,  cuda_gather,     cuda_exchange,
-					       cuda_sum,  cuda_sum_scratch};
+const struct cua__group_ops cua__cuda_group = {
+	cuda_open, cuda_close,       cuda_begin, cuda_end,       cuda_gather,    cuda_exchange,
+	cuda_sum,  cuda_sum_scratch, cuda_order, cuda_open_side, cuda_close_side};

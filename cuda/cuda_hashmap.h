@@ -4,6 +4,7 @@
 #define CUATOMIC_CUDA_HASHMAP_H
 
 #include "backend/hashmap_backend.h"
+#include "backend/shard_backend.h"
 
 /* The backend's retrieve (cuda_hashmap.cu). */
 enum cua_status cua__cuda_hashmap_retrieve(struct cua_context *ctx,
@@ -13,6 +14,11 @@ enum cua_status cua__cuda_hashmap_retrieve(struct cua_context *ctx,
 /* The backend's find (cuda_hashmap_find.cu). */
 enum cua_status cua__cuda_hashmap_find(struct cua_context *ctx, const struct cua_hashmap_view *view,
 				       const struct cua__hashmap_call *call);
+
+/* The backend's find_parts. */
+enum cua_status cua__cuda_hashmap_find_parts(struct cua_context *ctx,
+					     const struct cua_hashmap_view *view,
+					     const struct cua__hashmap_parts *parts);
 
 /*
  * Bulk insert and build of a hash map of words by regions (cuda_hashmap_build.cu). Both functions
@@ -28,6 +34,13 @@ enum cua_status cua__cuda_hashmap_build(struct cua_context *ctx,
 enum cua_status cua__cuda_hashmap_insert_regions(struct cua_context *ctx,
 						 const struct cua_hashmap_view *view,
 						 const struct cua__hashmap_call *call);
+
+/* Direct inserts of sharded maps: the members of struct cua__shard_ops. */
+size_t cua__cuda_direct_bytes(struct cua_context *ctx, struct cua__shard_direct *d);
+enum cua_status cua__cuda_direct_clear(struct cua_context *ctx, const struct cua__shard_direct *d);
+enum cua_status cua__cuda_direct_send(struct cua_context *ctx, const struct cua__shard_direct *d);
+enum cua_status cua__cuda_direct_receive(struct cua_context *ctx,
+					 const struct cua__shard_direct *d);
 
 /*
  * Updates by an enum cua_update that combine equal keys first (cuda_hashmap_combine.cu), also during

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Bulk insert and build of a hash map of words: the kernels of lib/kernels/hashmap_regions.h and
- * their launches.
+ * their launches. Also those of a sharded map whose ranks scatter pairs into each other's memory.
  */
 #include "config.h"
 
@@ -38,6 +38,12 @@
  * Insert: log2 of the buckets per region, and the bytes of the map that are written concurrently.
  */
 #define INSERT_SHIFT 16u
+/*
+ * Scatters to other GPUs need longer runs: log2 of the buckets per region of an insert, whose bytes are at
+ * most INSERT_BYTES, and the regions of all owners together of a build.
+ */
+#define SEND_SHIFT 18u
+#define SEND_REGIONS 384u
 #define INSERT_BYTES ((uint64_t)21 << 20)
 
 /* Words per thread: as many as fit in the memory of a build region. */
@@ -71,7 +77,27 @@ __global__ void __launch_bounds__(SCATTER_THREADS, SCATTER_BLOCKS_PER_PROCESSOR)
 
 	if (cua__hashmap_has_words(KS, VS))
 		cua__regions_scatter(kind, &a, blockIdx.x, &shared, stage, region_of, number,
-				     number + a.regions);
+				     number + a.regions, NULL);
+}
+
+/* The scatter of a rank to the memory of the owners. */
+template <uint32_t KS, uint32_t VS, uint32_t HASH>
+__global__ void __launch_bounds__(SCATTER_THREADS, SCATTER_BLOCKS_PER_PROCESSOR)
+	send_kernel(const __grid_constant__ struct cua__regions_pass a)
+{
+	constexpr struct cua__regions_kind kind = {
+		KS, VS, SCATTER_THREADS, scatter_each(KS, VS), 0, HASH, 0, 1};
+	constexpr uint32_t TILE = SCATTER_THREADS * scatter_each(KS, VS);
+	__shared__ struct cua__regions_shared shared;
+	extern __shared__ uint4 scatter_stage[];
+	void *stage = known(scatter_stage);
+	CUA__REGIONS_INDEX *region_of =
+		(CUA__REGIONS_INDEX *)((char *)stage + TILE * word_size(KS, VS));
+	uint64_t *place = (uint64_t *)(region_of + TILE);
+
+	if (cua__hashmap_has_words(KS, VS))
+		cua__regions_scatter(kind, &a, blockIdx.x, &shared, stage, region_of,
+				     (uint32_t *)(place + a.regions), NULL, place);
 }
 
 template <uint32_t KS, uint32_t VS, uint32_t HASH>
@@ -118,9 +144,9 @@ __global__ void __launch_bounds__(INSERT_THREADS, INSERT_BLOCKS_PER_PROCESSOR)
 struct kernels {
 	uint32_t tile;          /* words per scattering block */
 	uint32_t scatter_bytes; /* shared memory; region_bytes more for each region */
-	uint32_t region_bytes;
+	uint32_t region_bytes, send_region_bytes;
 	uint32_t build_bytes;
-	kernel scatter, rescatter, build, spill, insert;
+	kernel scatter, rescatter, send, build, spill, insert;
 };
 
 template <uint32_t KS, uint32_t VS, uint32_t HASH> static void kernels_of_hash(struct kernels *k)
@@ -130,9 +156,11 @@ template <uint32_t KS, uint32_t VS, uint32_t HASH> static void kernels_of_hash(s
 	k->tile = SCATTER_THREADS * scatter_each(KS, VS);
 	k->scatter_bytes = k->tile * (size + (uint32_t)sizeof(CUA__REGIONS_INDEX));
 	k->region_bytes = 2 * sizeof(uint32_t);
+	k->send_region_bytes = sizeof(uint32_t) + sizeof(uint64_t);
 	k->build_bytes = CUA__REGIONS_BUILD_BYTES + list_room(KS, VS) * size;
 	k->scatter = scatter_kernel<KS, VS, HASH, 0>;
 	k->rescatter = scatter_kernel<KS, VS, HASH, 1>;
+	k->send = send_kernel<KS, VS, HASH>;
 	k->build = build_kernel<KS, VS, HASH>;
 	k->spill = spill_kernel<KS, VS, HASH>;
 	k->insert = insert_kernel<KS, VS, HASH>;
@@ -291,6 +319,33 @@ static enum cua_status clear_counts(struct cua_context *ctx, const struct cua_ha
 	return status;
 }
 
+/*
+ * The last scatter, `which`, into the build regions, and the build. After an error the map is empty: neither
+ * old pairs nor some of the new pairs remain. So the function also takes the status of the steps before.
+ */
+static enum cua_status finish_build(struct cua_context *ctx, const struct kernels *k,
+				    enum cua_status status, kernel which, uint64_t tiles,
+				    uint64_t build_regions, struct cua__regions_pass *last)
+{
+	const struct cua_hashmap_view *view = &last->view;
+
+	if (!status)
+		status = scatter(ctx, k, which, tiles, last);
+	if (!status)
+		status = launch(ctx, k->build, build_regions, BUILD_THREADS, k->build_bytes,
+				k->build_bytes, last);
+	if (!status)
+		status = launch(ctx, k->spill,
+				(uint64_t)ctx->processors * SPILL_BLOCKS_PER_PROCESSOR,
+				SPILL_THREADS, 0, 0, last);
+	if (status) {
+		(void)clear_counts(ctx, view);
+		(void)ctx->runtime->set_bytes(ctx, view->buckets, 0,
+					      view->n_buckets * CUA__HASHMAP_WORD_BYTES);
+	}
+	return status;
+}
+
 enum cua_status cua__cuda_hashmap_build(struct cua_context *ctx,
 					const struct cua_hashmap_view *view,
 					const struct cua__hashmap_call *call)
@@ -331,6 +386,7 @@ enum cua_status cua__cuda_hashmap_build(struct cua_context *ctx,
 		second.from_filled = counters;
 		second.from_room = plan.room;
 		second.from_tiles = divide_up(plan.room, k.tile);
+		second.from_ranks = 1;
 		second.regions = 1u << log;
 	}
 	status = clear_counts(ctx, view);
@@ -338,22 +394,8 @@ enum cua_status cua__cuda_hashmap_build(struct cua_context *ctx,
 		status = scatter(ctx, &k, k.scatter, tiles, &first);
 		tiles = plan.regions * second.from_tiles;
 	}
-	if (!status)
-		status = scatter(ctx, &k, plan.regions ? k.rescatter : k.scatter, tiles, &second);
-	if (!status)
-		status = launch(ctx, k.build, plan.build_regions, BUILD_THREADS, k.build_bytes,
-				k.build_bytes, &second);
-	if (!status)
-		status =
-			launch(ctx, k.spill, (uint64_t)ctx->processors * SPILL_BLOCKS_PER_PROCESSOR,
-			       SPILL_THREADS, 0, 0, &second);
-	/* after an error the map is empty: neither old pairs nor some of the new pairs remain */
-	if (status) {
-		(void)clear_counts(ctx, view);
-		(void)ctx->runtime->set_bytes(ctx, view->buckets, 0,
-					      view->n_buckets * CUA__HASHMAP_WORD_BYTES);
-	}
-	return status;
+	return finish_build(ctx, &k, status, plan.regions ? k.rescatter : k.scatter, tiles,
+			    plan.build_regions, &second);
 }
 
 /* ---- insert ---- */
@@ -387,6 +429,33 @@ static bool plan_insert(struct cua_context *ctx, const struct cua_hashmap_view *
 	return true;
 }
 
+/*
+ * Inserts scattered words, and then the spilled words. Of each region, `ranks` parts are adjacent and have
+ * room for a->room words each; a->regions is the number of all parts.
+ */
+static enum cua_status insert_scattered(struct cua_context *ctx, const struct kernels *k,
+					const void *words, const uint64_t *filled, uint32_t shift,
+					uint32_t ranks, struct cua__regions_pass *a)
+{
+	enum cua_status status;
+	uint64_t groups;
+
+	a->from = words;
+	a->from_filled = filled;
+	a->from_room = a->room;
+	a->from_tiles = divide_up(a->room, INSERT_THREADS * INSERT_EACH);
+	a->at_once = (uint32_t)(INSERT_BYTES >> shift) / CUA__HASHMAP_WORD_BYTES;
+	a->at_once = (a->at_once ? a->at_once : 1) * ranks;
+	groups = divide_up(a->regions, a->at_once);
+	status = launch(ctx, k->insert, groups * a->at_once * a->from_tiles, INSERT_THREADS, 0, 0,
+			a);
+	if (!status)
+		status = launch(ctx, k->spill,
+				(uint64_t)ctx->processors * SPILL_BLOCKS_PER_PROCESSOR,
+				SPILL_THREADS, 0, 0, a);
+	return status;
+}
+
 size_t cua__cuda_hashmap_build_scratch(struct cua_context *ctx, const struct cua_hashmap_view *view,
 				       size_t n)
 {
@@ -413,7 +482,7 @@ enum cua_status cua__cuda_hashmap_insert_regions(struct cua_context *ctx,
 						 const struct cua__hashmap_call *call)
 {
 	struct cua__regions_pass a = pass_of(view, call);
-	uint64_t *counters, tiles, groups;
+	uint64_t *counters;
 	enum cua_status status;
 	struct kernels k;
 	struct plan plan;
@@ -433,19 +502,189 @@ enum cua_status cua__cuda_hashmap_insert_regions(struct cua_context *ctx,
 	status = scatter(ctx, &k, k.scatter, divide_up(call->n, k.tile), &a);
 	if (status)
 		return status;
-	a.from = words;
-	a.from_filled = counters;
-	a.from_room = plan.room;
-	a.from_tiles = divide_up(plan.room, INSERT_THREADS * INSERT_EACH);
-	a.at_once = (uint32_t)(INSERT_BYTES >> shift) / CUA__HASHMAP_WORD_BYTES;
-	if (!a.at_once)
-		a.at_once = 1;
-	groups = divide_up(plan.regions, a.at_once);
-	tiles = groups * a.at_once * a.from_tiles;
-	status = launch(ctx, k.insert, tiles, INSERT_THREADS, 0, 0, &a);
+	return insert_scattered(ctx, &k, words, counters, shift, 1, &a);
+}
+
+/* ---- direct inserts of sharded maps ---- */
+
+/*
+ * The memory of a rank: a struct cua__shard_late, counters of the words that the rank sent to each region of
+ * each owner, and of those that it received in each region of its own from each rank, counters of the build
+ * regions, the regions, and the spill list. The rooms of all ranks in a region are adjacent.
+ */
+struct direct_plan {
+	struct kernels k;
+	uint32_t shift, log, per_owner;
+	uint64_t room, build_regions;
+	uint64_t *sent, *received, *filled; /* in the memory of the rank */
+	size_t counter_bytes;               /* at its beginning, the late struct included */
+	size_t words;                       /* offset of the regions */
+	char *spill;
+	size_t bytes;
+};
+
+/* Returns false if the insert would not pay. Sets d->spill_room. */
+static bool plan_direct(struct cua_context *ctx, struct cua__shard_direct *d, struct direct_plan *p)
+{
+	const struct cua_hashmap_view *view = d->view;
+	struct cua__hashmap_call call = {};
+	char *base = d->memory[d->rank];
+	uint64_t regions;
+	size_t size;
+
+	*p = {};
+	call.op = CUA__HASHMAP_INSERT;
+	call.n = d->most;
+	if (!fits(ctx, view, &call, &p->k) ||
+	    p->k.scatter_bytes + MOST_REGIONS * p->k.send_region_bytes +
+			    sizeof(struct cua__regions_shared) >
+		    ctx->shared_bytes)
+		return false;
+	size = word_bytes(view);
+	if (d->builds) {
+		const uint32_t slots = cua__hashmap_word_slots(view->key_size, view->value_size);
+
+		p->build_regions = view->n_buckets / CUA__HASHMAP_REGION;
+		if (view->n_buckets % CUA__HASHMAP_REGION ||
+		    p->build_regions < LEAST_BUILD_REGIONS || d->most > view->n_buckets * slots)
+			return false;
+		while ((p->build_regions >> p->log) > ((uint64_t)4 << p->log) ||
+		       divide_up(p->build_regions, (uint64_t)1 << p->log) >
+			       SEND_REGIONS / d->ranks)
+			++p->log;
+		if ((1u << p->log) > MOST_REGIONS)
+			return false;
+		p->shift = CUA__HASHMAP_REGION_LOG + p->log;
+	} else {
+		if (view->n_buckets * CUA__HASHMAP_WORD_BYTES < 4 * INSERT_BYTES ||
+		    d->most < view->n_buckets)
+			return false;
+		p->shift = SEND_SHIFT;
+		while ((view->n_buckets - 1) >> p->shift >= MOST_REGIONS / d->ranks)
+			++p->shift;
+	}
+	p->per_owner = (uint32_t)((view->n_buckets - 1) >> p->shift) + 1;
+	p->room = room_of((uint64_t)((double)d->most / d->ranks / (double)view->n_buckets *
+				     (double)((uint64_t)1 << p->shift)));
+	if (p->room > MOST_ROOM)
+		return false;
+	regions = (uint64_t)p->per_owner * d->ranks;
+	d->spill_room = d->most / 8;
+	p->sent = (uint64_t *)(base + cua__scratch_size(sizeof(struct cua__shard_late)));
+	p->received = p->sent + regions;
+	p->filled = p->received + regions;
+	p->counter_bytes = (size_t)((char *)(p->filled + p->build_regions) - base);
+	p->words = cua__scratch_size(p->counter_bytes);
+	p->spill = base + p->words + regions * p->room * size;
+	p->bytes = p->words + (regions * p->room + d->spill_room) * size;
+	return true;
+}
+
+size_t cua__cuda_direct_bytes(struct cua_context *ctx, struct cua__shard_direct *d)
+{
+	struct direct_plan p;
+
+	return plan_direct(ctx, d, &p) ? p.bytes : 0;
+}
+
+/* The plan again, as direct_bytes made it. */
+static struct direct_plan planned(struct cua_context *ctx, const struct cua__shard_direct *d)
+{
+	struct cua__shard_direct copy = *d;
+	struct direct_plan p;
+
+	(void)plan_direct(ctx, &copy, &p);
+	return p;
+}
+
+enum cua_status cua__cuda_direct_clear(struct cua_context *ctx, const struct cua__shard_direct *d)
+{
+	const struct direct_plan p = planned(ctx, d);
+
+	return ctx->runtime->set_bytes(ctx, d->memory[d->rank], 0, p.counter_bytes);
+}
+
+enum cua_status cua__cuda_direct_send(struct cua_context *ctx, const struct cua__shard_direct *d)
+{
+	const struct direct_plan p = planned(ctx, d);
+	const uint64_t rank_bytes = p.room * word_bytes(d->view);
+	struct cua__regions_pass a = {};
+
+	if (!d->n)
+		return CUA_OK;
+	a.view = *d->view;
+	a.keys = d->keys;
+	a.values = d->values;
+	a.n = d->n;
+	a.filled = p.sent;
+	a.room = p.room;
+	a.shift = p.shift;
+	a.regions = p.per_owner * d->ranks;
+	a.repeat_limit = repeat_limit(p.k.tile, a.regions);
+	a.owners = d->ranks;
+	a.per_owner = p.per_owner;
+	a.owner_seed = d->seed;
+	a.stride = d->ranks * rank_bytes;
+	for (uint32_t r = 0; r < d->ranks; r++)
+		a.to_of[r] = d->memory[r] + p.words + d->rank * rank_bytes;
+	a.late = (struct cua__shard_late *)d->memory[d->rank];
+	a.spilled = &a.late->spilled;
+	return launch(ctx, p.k.send, divide_up(d->n, p.k.tile), SCATTER_THREADS,
+		      p.k.scatter_bytes + a.regions * p.k.send_region_bytes,
+		      p.k.scatter_bytes + MOST_REGIONS * p.k.send_region_bytes, &a);
+}
+
+/* What each rank counted of the words that it sent to this rank. */
+struct direct_counts {
+	const uint64_t *sent[CUA__SHARD_DIRECT_RANKS];
+	uint64_t *received;
+	uint32_t ranks, per_owner;
+};
+
+static __global__ void receive_counts_kernel(const __grid_constant__ struct direct_counts c)
+{
+	for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < c.per_owner * c.ranks;
+	     i += gridDim.x * blockDim.x)
+		c.received[i] = c.sent[i % c.ranks][i / c.ranks];
+}
+
+enum cua_status cua__cuda_direct_receive(struct cua_context *ctx, const struct cua__shard_direct *d)
+{
+	const struct direct_plan p = planned(ctx, d);
+	const size_t sent = (size_t)((char *)p.sent - d->memory[d->rank]);
+	struct cua__regions_pass a = {};
+	struct direct_counts c = {};
+	enum cua_status status;
+
+	for (uint32_t r = 0; r < d->ranks; r++)
+		c.sent[r] = (const uint64_t *)(d->memory[r] + sent) + d->rank * p.per_owner;
+	c.received = p.received;
+	c.ranks = d->ranks;
+	c.per_owner = p.per_owner;
+	status = cua__launch(ctx, receive_counts_kernel, MOST_REGIONS / 128, 128, 0, c);
+	a.view = *d->view;
+	a.spill = p.spill;
+	a.spill_room = d->spill_room;
+	a.spilled = &((struct cua__shard_late *)d->memory[d->rank])->listed;
+	if (!d->builds) {
+		a.regions = p.per_owner * d->ranks;
+		a.room = p.room;
+		return status ? status
+			      : insert_scattered(ctx, &p.k, d->memory[d->rank] + p.words,
+						 p.received, p.shift, d->ranks, &a);
+	}
+	a.to = d->view->buckets;
+	a.filled = p.filled;
+	a.room = CUA__REGIONS_BUILD_BYTES / word_bytes(d->view);
+	a.shift = CUA__HASHMAP_REGION_LOG;
+	a.from = d->memory[d->rank] + p.words;
+	a.from_filled = p.received;
+	a.from_room = p.room;
+	a.from_tiles = divide_up(p.room, p.k.tile);
+	a.from_ranks = d->ranks;
+	a.regions = 1u << p.log;
 	if (!status)
-		status =
-			launch(ctx, k.spill, (uint64_t)ctx->processors * SPILL_BLOCKS_PER_PROCESSOR,
-			       SPILL_THREADS, 0, 0, &a);
-	return status;
+		status = clear_counts(ctx, d->view);
+	return finish_build(ctx, &p.k, status, p.k.rescatter, p.per_owner * d->ranks * a.from_tiles,
+			    p.build_regions, &a);
 }

@@ -107,7 +107,7 @@ __global__ void __launch_bounds__(SCATTER_THREADS, SCATTER_BLOCKS_PER_PROCESSOR)
 
 	if (cua__hashmap_has_words(KS, VS) && !*a.direct)
 		cua__regions_scatter(kind, &a, blockIdx.x, &shared, stage, region_of, number,
-				     number + a.regions);
+				     number + a.regions, NULL);
 }
 
 template <uint32_t KS, uint32_t VS, uint32_t HASH>

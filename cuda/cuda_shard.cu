@@ -2,6 +2,7 @@
 /* Sharded maps on a GPU: the kernels of lib/kernels/shard_kernel.h and their launches. */
 #include "config.h"
 
+#include "cuda_hashmap.h"
 #include "kernels/shard_kernel.h"
 #include "launch.h"
 
@@ -85,5 +86,68 @@ static enum cua_status cuda_answer(struct cua_context *ctx, const struct cua__sh
 			   cua__grid(ctx, a->n, THREADS, BLOCKS_PER_PROCESSOR), THREADS, 0, *a);
 }
 
+/* ---- directly to owners ---- */
+
+/* Few blocks, so that these kernels run beside those of the tables. */
+#define SEND_BLOCKS_PER_PROCESSOR 2
+#define TAKE_BLOCKS_PER_PROCESSOR 3
+
+template <unsigned KEY>
+static __global__ void __launch_bounds__(CUA__SHARD_THREADS)
+	send_kernel(const __grid_constant__ struct cua__shard_keys k)
+{
+	__shared__ struct cua__shard_tile tile;
+	__shared__ __align__(16) char keys[CUA__SHARD_TILE * KEY];
+	__shared__ CUA__SHARD_OFFSET offsets[CUA__SHARD_TILE];
+
+	cua__shard_send(&k, &tile, keys, offsets, KEY);
+}
+
+template <unsigned VALUE>
+static __global__ void __launch_bounds__(CUA__SHARD_THREADS)
+	take_kernel(const __grid_constant__ struct cua__shard_keys k)
+{
+	__shared__ uint32_t count[CUA__SHARD_DIRECT_RANKS], found[CUA__SHARD_TILE / 4];
+	__shared__ __align__(16) char values[VALUE ? CUA__SHARD_TILE * VALUE : 16];
+
+	cua__shard_take(&k, count, values, found, VALUE);
+}
+
+static enum cua_status cuda_send_keys(struct cua_context *ctx, const struct cua__shard_keys *k)
+{
+	if (!k->n)
+		return CUA_OK;
+	return cua__launch(ctx,
+			   k->key_size == 4   ? send_kernel<4>
+			   : k->key_size == 8 ? send_kernel<8>
+					      : send_kernel<16>,
+			   cua__grid(ctx, k->n, CUA__SHARD_TILE, SEND_BLOCKS_PER_PROCESSOR),
+			   CUA__SHARD_THREADS, 0, *k);
+}
+
+static enum cua_status cuda_take_answers(struct cua_context *ctx, const struct cua__shard_keys *k)
+{
+	const uint32_t value_size = k->values_out ? k->value_size : 0;
+
+	if (!k->n)
+		return CUA_OK;
+	return cua__launch(ctx,
+			   value_size == 4    ? take_kernel<4>
+			   : value_size == 8  ? take_kernel<8>
+			   : value_size == 16 ? take_kernel<16>
+					      : take_kernel<0>,
+			   cua__grid(ctx, k->n, CUA__SHARD_TILE, TAKE_BLOCKS_PER_PROCESSOR),
+			   CUA__SHARD_THREADS, 0, *k);
+}
+
 /* In the order of the struct's members. */
-const struct cua__shard_ops cua__cuda_shard = {cuda_count, cuda_place, cuda_answer};
+const struct cua__shard_ops cua__cuda_shard = {cuda_count,
+					       cuda_place,
+					       cuda_answer,
+					       cuda_send_keys,
+					       cuda_take_answers,
+
+					       cua__cuda_direct_bytes,
+					       cua__cuda_direct_clear,
+					       cua__cuda_direct_send,
+					       cua__cuda_direct_receive};

@@ -396,6 +396,81 @@ START_TEST(long_calls)
 }
 END_TEST
 
+#if TEST_CUDA
+enum { REPEATS = 1, ONE_OWNER, SHAPES };
+
+/*
+ * n pairs of each rank with keys below 2^24. Some are the reserved keys 0 and 1; with REPEATS half of
+ * them are equal; with ONE_OWNER all others belong to rank 0. A value is a function of the key.
+ */
+static void large_work(struct work *w, enum call call, int shape, const struct ranks *g, size_t n,
+		       uint64_t *seed)
+{
+	const size_t ks = cua_type_size(g->kind->key),
+		     vs = g->kind->value ? cua_type_size(g->kind->value) : 0;
+
+	memset(w, 0, sizeof(*w));
+	w->call = call;
+	for (uint32_t r = 0; r < g->size; r++)
+		w->n[r] = n;
+	w->total = n * g->size;
+	w->keys = test_malloc(w->total * ks);
+	w->values = test_malloc(w->total * vs + 1);
+	for (size_t i = 0; i < w->total; i++) {
+		uint64_t key[2] = {test_random(seed) >> 40, 0}, value;
+		uint32_t owner = 0;
+
+		if (i % 100003 == 5)
+			key[0] = i % 2;
+		else if (shape == REPEATS && i % 2)
+			key[0] = 12345;
+		while (shape == ONE_OWNER && i % 100003 != 5) {
+			ck_assert_cua(cua_sharded_map_owner(g->map, key, &owner));
+			if (owner == 0)
+				break;
+			key[0]++;
+		}
+		value = cua_hash_u64(key[0], 99);
+		memcpy(w->keys + i * ks, key, ks);
+		memcpy(w->values + i * vs, &value, vs);
+	}
+}
+
+/* Inserts and builds that scatter pairs into each other's memory, and finds of several chunks. */
+START_TEST(large_calls)
+{
+	static const struct {
+		struct kind kind;
+		uint64_t slots; /* of a bucket */
+	} tables[] = {
+		{{CUA_U32, CUA_U32}, 7},   {{CUA_U64, CUA_U64}, 3}, {{CUA_U64, CUA_NONE}, 7},
+		{{CUA_U128, CUA_NONE}, 3}, {{CUA_U64, CUA_U32}, 3}, {{CUA_U32, CUA_NONE}, 14},
+	};
+	enum { N = 2300000, BUCKETS = 1400000 };
+	uint64_t seed = test_seed("large_calls");
+	const int quick = test_scale(1, 0, 0);
+	struct ranks g;
+
+	if (test_traced() || (quick && _i > 1))
+		return;
+	for (int shape = 0; shape < SHAPES; shape += 1 + quick) {
+		open_ranks(&g, 2, &tables[_i].kind, 2 * BUCKETS * tables[_i].slots);
+		for (int builds = 0; builds < 2; builds++) {
+			struct work w;
+
+			large_work(&w, builds ? BUILD : INSERT, shape, &g, N, &seed);
+			do_work(&g, &w, &seed);
+			w.call = tables[_i].kind.value ? FIND : CONTAINS;
+			w.answered = 1;
+			do_work(&g, &w, &seed);
+			free_work(&w);
+		}
+		close_ranks(&g);
+	}
+}
+END_TEST
+#endif
+
 #if !TEST_CUDA && !SANITIZED
 /* More ranks than a worker counts by itself. */
 START_TEST(hundreds_of_ranks)
@@ -1178,6 +1253,9 @@ int main(void)
 	tcase_add_loop_test(tc, sequences, 0, (int)COUNT(sizes) * n_kinds);
 	tcase_add_loop_test(tc, long_calls, 0, 4);
 	tcase_add_test(tc, many_ranks);
+#if TEST_CUDA
+	tcase_add_loop_test(tc, large_calls, 0, 6);
+#endif
 #if !TEST_CUDA && !SANITIZED
 	tcase_add_test(tc, hundreds_of_ranks);
 #endif

@@ -272,8 +272,8 @@ static void erase_some(void)
 
 static void body(void)
 {
-	const struct cua__regions_kind kind = {ks, vs, lanes, TILE / lanes, 0, 0, 1};
-	const struct cua__regions_kind one = {ks, vs, lanes, 1, 0, 0, 1};
+	const struct cua__regions_kind kind = {ks, vs, lanes, TILE / lanes, 0, 0, 1, 0};
+	const struct cua__regions_kind one = {ks, vs, lanes, 1, 0, 0, 1, 0};
 	const uint64_t blocks = simt_blocks(), b = simt_block();
 	const struct cua__sums table = {block[b].table_keys, block[b].table_sums,
 					&block[b].sh.has_greatest, room};
@@ -296,7 +296,7 @@ static void body(void)
 	simt_next_kernel(&arrived);
 	for (i = b; i * TILE < pass.n && !CUA_READ(direct); i += blocks) {
 		cua__regions_scatter(kind, &pass, i, &block[b].sh, block[b].stage,
-				     block[b].region_of, block[b].number, block[b].offset);
+				     block[b].region_of, block[b].number, block[b].offset, NULL);
 		cua_port_sync_block();
 	}
 	simt_next_kernel(&arrived);

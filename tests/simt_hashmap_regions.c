@@ -19,16 +19,23 @@ enum {
 	MOST = 480,
 	MOST_BLOCKS = 2,
 	TILE = 128,
-	REGIONS = BUILD_REGIONS / 2
+	REGIONS = BUILD_REGIONS / 2,
+	OWNERS = 2,
+	RANKS = 2
 };
 
 enum data { DISTINCT, FEW_KEYS, HALF_ARE_ONE, ONE_REGION, ONE_HOME, RESERVED };
-/* The way the map is filled. */
-enum route { TWO_SCATTERS, ONE_SCATTER, INSERT };
+/*
+ * The way the map is filled. SENT_BUILD and SENT_INSERT begin with a scatter to owners, by the second of two
+ * ranks; the first rank has no pairs. All owners have the same map. A build has a single owner, because
+ * each owner builds by itself.
+ */
+enum route { TWO_SCATTERS, ONE_SCATTER, INSERT, SENT_BUILD, SENT_INSERT };
 
 static uint32_t ks, vs, lanes; /* lanes: per block */
 static enum route way;
 static struct cua__regions_pass first, second, inserts;
+static struct cua__shard_late late;
 
 static char buckets[BUCKETS * CUA__HASHMAP_WORD_BYTES] __attribute__((aligned(64)));
 static struct {
@@ -37,9 +44,10 @@ static struct {
 } state __attribute__((aligned(64)));
 static unsigned char keys[MOST * 16] __attribute__((aligned(16)));
 static unsigned char values[MOST * 16] __attribute__((aligned(16)));
-static char words[4 * MOST * 16] __attribute__((aligned(16)));
+static char words[OWNERS * REGIONS * RANKS * MOST * 16] __attribute__((aligned(16)));
 static char spill[MOST * 16] __attribute__((aligned(16)));
-static uint64_t region_filled[REGIONS], build_region_filled[BUILD_REGIONS], spilled, arrived;
+static uint64_t region_filled[OWNERS * REGIONS], received[OWNERS * REGIONS * RANKS],
+	build_region_filled[BUILD_REGIONS], spilled, arrived;
 static uint64_t distinct;
 
 /* Per block. */
@@ -48,6 +56,7 @@ static struct {
 	char table[CUA__REGIONS_BUILD_BYTES] __attribute__((aligned(16)));
 	char list[TILE * 16] __attribute__((aligned(16)));
 	uint32_t region_of[TILE], number[TILE], offset[TILE], overflow[CUA__REGIONS_BUCKETS];
+	uint64_t place[OWNERS * REGIONS];
 	struct cua__regions_shared sh;
 } block[MOST_BLOCKS];
 static uint32_t list_room;
@@ -141,6 +150,34 @@ static void make(enum data data, uint64_t n)
 	first.regions = REGIONS;
 }
 
+static int is_sent(void)
+{
+	return way == SENT_BUILD || way == SENT_INSERT;
+}
+
+static void send(uint64_t room)
+{
+	const uint64_t bytes = room * (wide() ? 16 : 8);
+
+	first.owners = way == SENT_BUILD ? 1 : OWNERS;
+	first.per_owner = REGIONS;
+	first.regions = first.owners * REGIONS;
+	first.owner_seed = 11;
+	first.stride = RANKS * bytes;
+	first.to = NULL;
+	for (uint32_t r = 0; r < first.owners; r++)
+		first.to_of[r] = words + r * REGIONS * first.stride + bytes;
+	first.late = &late;
+	first.spilled = &late.spilled;
+	first.spill = NULL;
+	first.spill_room = 0;
+	inserts.from_filled = received;
+	inserts.regions = first.regions * RANKS;
+	inserts.at_once = 2 * RANKS;
+	/* what is left is inserted by another call */
+	inserts.n = second.n = 0;
+}
+
 /*
  * Sets the room of a region, of the spill list and of a build region's overflow list, and the words
  * of a tile in a region above which duplicates are dropped.
@@ -157,41 +194,77 @@ static void shape(uint64_t room, uint64_t spill_room, uint32_t room_of_list, uin
 	inserts.from_room = room;
 	inserts.from_tiles = room / TILE + 1;
 	inserts.at_once = 2;
-	if (way == TWO_SCATTERS) {
+	if (way == TWO_SCATTERS || way == SENT_BUILD) {
 		second.from = words;
-		second.from_filled = region_filled;
+		second.from_filled = way == SENT_BUILD ? received : region_filled;
 		second.from_room = room;
 		second.from_tiles = room / TILE + 1;
+		second.from_ranks = way == SENT_BUILD ? RANKS : 1;
 		second.regions = BUILD_REGIONS / REGIONS;
 	}
+	if (is_sent())
+		send(room);
+}
+
+static int inserted(void)
+{
+	return way == INSERT || way == SENT_INSERT;
 }
 
 static void setup(void)
 {
 	/* a build does not read the buckets */
-	memset(buckets, way == INSERT ? 0 : 0xee, sizeof(buckets));
+	memset(buckets, inserted() ? 0 : 0xee, sizeof(buckets));
 	memset(&state, 0, sizeof(state));
 	memset(region_filled, 0, sizeof(region_filled));
+	memset(received, 0, sizeof(received));
+	memset(&late, 0, sizeof(late));
 	memset(build_region_filled, 0, sizeof(build_region_filled));
 	memset(block, 0xdd, sizeof(block));
 	spilled = arrived = 0;
+}
+
+/* Whether a pair is set aside, as a reserved key with a value of an equal key. */
+static int is_aside(uint64_t i)
+{
+	const struct cua_u128 key = cua__hashmap_get(keys, ks, i);
+	const struct cua_hashmap_view *view = &first.view;
+	uint64_t from;
+
+	if (!is_sent() || !cua__hashmap_reserved_slot(view, ks, vs, key, NULL))
+		return 0;
+	from = late.values[key.lo];
+	if (!late.taken[key.lo] ||
+	    (vs && (from >= first.n || memcmp(keys + from * ks, keys + i * ks, ks))))
+		simt_fail("a reserved key is lost");
+	return 1;
+}
+
+static int is_first(uint64_t i)
+{
+	for (uint64_t j = 0; j < i; j++)
+		if (!memcmp(keys + i * ks, keys + j * ks, ks))
+			return 0;
+	return 1;
 }
 
 static void check_map(void)
 {
 	const struct cua_hashmap_view *view = &first.view;
 	const uint32_t slots = cua__hashmap_word_slots(ks, vs), size = wide() ? 16 : 8;
-	uint64_t found = 0;
+	uint64_t found = 0, elsewhere = 0, lost = 0;
 
 	for (uint64_t i = 0; i < first.n; i++) {
 		const struct cua_u128 key = cua__hashmap_get(keys, ks, i);
 		struct cua_u128 value = {0, 0};
 
-		if (!cua__hashmap_word_find(
-			    view, CUA__HASHMAP_KIND(ks, vs),
-			    cua__hashmap_key_of(cua__hashmap_hash(view, ks, key), key), NULL,
-			    CUA_ACQUIRE, &value))
-			simt_fail("a pair is lost");
+		if (is_aside(i))
+			elsewhere += (uint64_t)is_first(i);
+		else if (!cua__hashmap_word_find(
+				 view, CUA__HASHMAP_KIND(ks, vs),
+				 cua__hashmap_key_of(cua__hashmap_hash(view, ks, key), key), NULL,
+				 CUA_ACQUIRE, &value))
+			lost += (uint64_t)is_first(i);
 		else if (vs &&
 			 (value.lo >= first.n || memcmp(keys + value.lo * ks, keys + i * ks, ks)))
 			simt_fail("a key has the value of another one");
@@ -201,9 +274,12 @@ static void check_map(void)
 
 		found += (uint64_t)cua__hashmap_at(view, ks, vs, slot, &key, &value);
 	}
-	if (found != distinct)
+	/* a lost key had no room at its owner, or in the spill list */
+	if (lost > late.spilled + (is_sent() && spilled > second.spill_room ? spilled : 0))
+		simt_fail("a pair is lost");
+	if (found + elsewhere + lost != distinct)
 		simt_fail("a key is there twice, or one that nobody brought");
-	if (cua__hashmap_count(view) != distinct)
+	if (cua__hashmap_count(view) != found)
 		simt_fail("the counts are wrong");
 	for (uint64_t b = 0; b < BUCKETS; b++) {
 		const char *bucket = buckets + b * CUA__HASHMAP_WORD_BYTES;
@@ -224,40 +300,53 @@ static void check_map(void)
 
 static void body(void)
 {
-	struct cua__regions_kind scatter = {ks, vs, lanes, TILE / lanes, 0, 0, 0},
-				 rescatter = {ks, vs, lanes, TILE / lanes, 1, 0, 0};
+	struct cua__regions_kind scatter = {ks, vs, lanes, TILE / lanes, 0, 0, 0, 0},
+				 rescatter = {ks, vs, lanes, TILE / lanes, 1, 0, 0, 0},
+				 sends = {ks, vs, lanes, TILE / lanes, 0, 0, 0, 1};
 	struct cua__regions_kind build = {
-		ks, vs, lanes, CUA__REGIONS_BUILD_BYTES / (wide() ? 16 : 8) / lanes, 0, 0, 0};
-	struct cua__regions_kind one = {ks, vs, lanes, 1, 0, 0, 0};
+		ks, vs, lanes, CUA__REGIONS_BUILD_BYTES / (wide() ? 16 : 8) / lanes, 0, 0, 0, 0};
+	struct cua__regions_kind one = {ks, vs, lanes, 1, 0, 0, 0, 0};
 	const uint64_t blocks = simt_blocks(), b = simt_block();
 	const struct cua__regions_pass *start = way == ONE_SCATTER ? &second : &first;
 	uint64_t i;
 
 	for (i = b; i * TILE < first.n; i += blocks) {
-		cua__regions_scatter(scatter, start, i, &block[b].sh, block[b].stage,
-				     block[b].region_of, block[b].number, block[b].offset);
+		if (is_sent())
+			cua__regions_scatter(sends, start, i, &block[b].sh, block[b].stage,
+					     block[b].region_of, block[b].number, NULL,
+					     block[b].place);
+		else
+			cua__regions_scatter(scatter, start, i, &block[b].sh, block[b].stage,
+					     block[b].region_of, block[b].number, block[b].offset,
+					     NULL);
 		cua_port_sync_block();
 	}
 	simt_next_kernel(&arrived);
-	for (i = b; way == TWO_SCATTERS && i < REGIONS * second.from_tiles; i += blocks) {
+	for (i = simt_lane(); is_sent() && i < first.regions; i += lanes)
+		if (b == 0)
+			received[i * RANKS + 1] = region_filled[i];
+	simt_next_kernel(&arrived);
+	for (i = b; (way == TWO_SCATTERS || way == SENT_BUILD) &&
+		    i < REGIONS * second.from_ranks * second.from_tiles;
+	     i += blocks) {
 		cua__regions_scatter(rescatter, &second, i, &block[b].sh, block[b].stage,
-				     block[b].region_of, block[b].number, block[b].offset);
+				     block[b].region_of, block[b].number, block[b].offset, NULL);
 		cua_port_sync_block();
 	}
 	simt_next_kernel(&arrived);
-	for (i = b; way != INSERT && i < BUILD_REGIONS; i += blocks) {
+	for (i = b; !inserted() && i < BUILD_REGIONS; i += blocks) {
 		const struct cua__regions_room room = {block[b].table, block[b].number,
 						       block[b].overflow, block[b].list, list_room};
 
 		cua__regions_build(build, &second, i, &block[b].sh, room);
 		cua_port_sync_block();
 	}
-	for (i = b; way == INSERT && i < REGIONS * inserts.from_tiles; i += blocks) {
+	for (i = b; inserted() && i < inserts.regions * inserts.from_tiles; i += blocks) {
 		cua__regions_insert_tile(rescatter, &inserts, i, block[b].list);
 		cua_port_sync_block();
 	}
 	simt_next_kernel(&arrived);
-	cua__regions_insert_spilled(one, way == INSERT ? &inserts : &second);
+	cua__regions_insert_spilled(one, inserted() ? &inserts : &second);
 	simt_next_kernel(&arrived);
 	if (simt_lane() == 0)
 		check_map();
@@ -294,7 +383,7 @@ START_TEST(hashmap_regions)
 	ks = sizes[_i].ks;
 	vs = sizes[_i].vs;
 	rng = simt_seed();
-	for (way = TWO_SCATTERS; way <= INSERT; way++) {
+	for (way = TWO_SCATTERS; way <= SENT_INSERT; way++) {
 		lanes = 32;
 		try_data(DISTINCT, 7, 0, 100, 16, repeat_limit);
 		/*

@@ -2,6 +2,9 @@
 /* The kernels of sharded maps: pairs in the order of their owners, for few ranks and for many. */
 #define CUA__SHARD_ITEMS 2u
 #define CUA__SHARD_FEW 4u
+#define CUA__SHARD_TILE 128u
+/* the checker needs words of 4 bytes */
+#define CUA__SHARD_OFFSET uint32_t
 
 #include <string.h>
 
@@ -216,11 +219,211 @@ START_TEST(answer)
 }
 END_TEST
 
+/* ---- keys to owners ---- */
+
+enum {
+	TILES = (MOST + CUA__SHARD_TILE - 1) / CUA__SHARD_TILE,
+	MOST_SENT = TILES * CUA__SHARD_TILE,
+	LANES = CUA__SHARD_THREADS
+};
+
+static struct cua__shard_keys sent;
+/* at each owner */
+static struct cua__pack keys_to[MOST_RANKS][MOST_SENT], values_of[MOST_RANKS][MOST_SENT];
+static uint32_t counts_to[MOST_RANKS][TILES + 1];
+/* at the rank */
+static uint32_t kept_counts[MOST_RANKS][TILES + 1], offsets[MOST_RANKS][MOST_SENT];
+static uint32_t found[MOST_RANKS][MOST_SENT / 32];
+static uint64_t spilled;
+
+static void send_setup(void)
+{
+	memset(keys_to, 0xff, sizeof(keys_to));
+	memset(offsets, 0xff, sizeof(offsets));
+	memset(counts_to, 0xff, sizeof(counts_to));
+	memset(kept_counts, 0xff, sizeof(kept_counts));
+	spilled = 0;
+}
+
+static void send_body(void)
+{
+	const size_t bytes = CUA__SHARD_TILE * (sizeof(struct cua__pack) + sizeof(uint32_t));
+	char *stage = simt_shared(sizeof(struct cua__shard_tile) + bytes);
+	struct cua__shard_tile *tile = (void *)(stage + bytes);
+	uint32_t *of_stage = (void *)(stage + CUA__SHARD_TILE * sizeof(struct cua__pack));
+
+	switch (sent.key_size) {
+	case 4: cua__shard_send(&sent, tile, stage, of_stage, 4); break;
+	case 8: cua__shard_send(&sent, tile, stage, of_stage, 8); break;
+	default: cua__shard_send(&sent, tile, stage, of_stage, 16);
+	}
+}
+
+/* The part of a tile at an owner. */
+static const char *part_check(uint32_t r, uint32_t tile, uint64_t *without_room)
+{
+	const uint32_t ks = sent.key_size / 4, first = tile * CUA__SHARD_TILE;
+	uint32_t wanted = 0, count = counts_to[r][tile];
+	unsigned char seen[CUA__SHARD_TILE] = {0};
+
+	for (uint32_t i = first; i < sent.n && i < first + CUA__SHARD_TILE; i++)
+		wanted += owner_of(i) == r;
+	if (count != wanted || kept_counts[r][tile] != wanted)
+		return "a count of a tile is wrong";
+	*without_room += count > sent.room ? count - sent.room : 0;
+	for (uint32_t k = 0; k < sent.room; k++) {
+		const size_t at = (size_t)tile * sent.room + k;
+		const uint32_t offset = offsets[r][at];
+
+		if (k >= count) {
+			if (offset != ~0u)
+				return "an offset is written past the keys";
+			continue;
+		}
+		if (offset >= CUA__SHARD_TILE || seen[offset]++ || first + offset >= sent.n)
+			return "an offset is wrong, or there twice";
+		if (owner_of(first + offset) != r)
+			return "a key is at another owner";
+		if (memcmp((uint32_t *)keys_to[r] + at * ks,
+			   (uint32_t *)keys + (size_t)(first + offset) * ks, (size_t)ks * 4))
+			return "an offset is that of another key";
+	}
+	return NULL;
+}
+
+static const char *send_check(void)
+{
+	const uint32_t tiles = (sent.n + CUA__SHARD_TILE - 1) / CUA__SHARD_TILE;
+	uint64_t without_room = 0;
+
+	for (uint32_t r = 0; r < sent.ranks; r++) {
+		for (uint32_t tile = 0; tile < tiles; tile++) {
+			const char *wrong = part_check(r, tile, &without_room);
+
+			if (wrong)
+				return wrong;
+		}
+		if (counts_to[r][tiles] != ~0u || kept_counts[r][tiles] != ~0u)
+			return "a count is written past the end";
+	}
+	return spilled == without_room ? NULL : "the number of keys without room is wrong";
+}
+
+/* ---- answers by way of the rank ---- */
+
+/* Key i of `make` is found if i % 3 is not 0. */
+static void take_setup(void)
+{
+	const uint32_t vs = sent.value_size / 4;
+
+	memset(values_out, 0xff, sizeof(values_out));
+	memset(results_out, 0xee, sizeof(results_out));
+	memset(found, 0, sizeof(found));
+	memset(kept_counts, 0, sizeof(kept_counts));
+	for (uint32_t i = 0; i < sent.n; i++) {
+		const uint32_t r = owner_of(i), tile = i / CUA__SHARD_TILE;
+		const uint32_t k = kept_counts[r][tile]++, at = tile * sent.room + k;
+
+		if (k >= sent.room)
+			continue;
+		offsets[r][at] = i % CUA__SHARD_TILE;
+		found[r][at / 32] |= (uint32_t)(i % 3 != 0) << at % 32;
+		for (uint32_t word = 0; word < vs; word++)
+			((uint32_t *)values_of[r])[at * vs + word] = i + 7;
+	}
+}
+
+static void take_body(void)
+{
+	char *values_sh = simt_shared(CUA__SHARD_TILE * (sizeof(struct cua__pack) + 1) +
+				      MOST_RANKS * sizeof(uint32_t));
+	uint32_t *found_sh = (void *)(values_sh + CUA__SHARD_TILE * sizeof(struct cua__pack));
+	uint32_t *count = found_sh + CUA__SHARD_TILE / 4;
+
+	switch (sent.values_out ? sent.value_size : 0) {
+	case 4: cua__shard_take(&sent, count, values_sh, found_sh, 4); break;
+	case 8: cua__shard_take(&sent, count, values_sh, found_sh, 8); break;
+	case 16: cua__shard_take(&sent, count, values_sh, found_sh, 16); break;
+	default: cua__shard_take(&sent, count, values_sh, found_sh, 0);
+	}
+}
+
+/* Keys without room are not found. */
+static const char *take_check(void)
+{
+	const uint32_t vs = sent.value_size / 4;
+	uint32_t numbers[MOST_RANKS][TILES] = {{0}};
+
+	for (uint32_t i = 0; i < sent.n; i++) {
+		const uint32_t number = numbers[owner_of(i)][i / CUA__SHARD_TILE]++;
+		const int there = i % 3 != 0 && number < sent.room;
+
+		if (sent.found_out && results_out[i] != there)
+			return "a result is wrong";
+		for (uint32_t word = 0; word < vs && sent.values_out; word++)
+			if (((uint32_t *)values_out)[i * vs + word] != (there ? i + 7 : ~0u))
+				return "a value is wrong";
+	}
+	if (results_out[sent.n] != 0xee || (vs && ((uint32_t *)values_out)[sent.n * vs] != ~0u))
+		return "an answer is written past the end";
+	return NULL;
+}
+
+START_TEST(send_and_take)
+{
+	/* with and without votes */
+	static const struct {
+		uint32_t ranks, n, key, value, room;
+		unsigned blocks;
+	} shapes[] = {
+		{2, 300, 4, 4, 128, 2},  {3, 200, 8, 8, 64, 1}, {5, 300, 16, 4, 32, 2},
+		{6, 290, 4, 16, 32, 1},  {2, 300, 8, 0, 32, 2}, {4, 1, 4, 8, 32, 2},
+		{2, 256, 16, 16, 96, 1},
+	};
+
+	for (size_t k = 0; k < sizeof(shapes) / sizeof(shapes[0]); k++) {
+		struct simt_case c = {.name = "send",
+				      .setup = send_setup,
+				      .body = send_body,
+				      .check = send_check};
+
+		make(shapes[k].ranks, shapes[k].n, shapes[k].key, 0, 0);
+		sent = (struct cua__shard_keys){
+			.seed = shard.seed,
+			.ranks = shard.ranks,
+			.key_size = shard.key_size,
+			.value_size = shapes[k].value,
+			.n = shard.n,
+			.room = shapes[k].room,
+			.keys = keys,
+			.spilled = &spilled,
+			.found_out = k % 2 ? NULL : results_out,
+			.values_out = shapes[k].value ? values_out : NULL,
+		};
+		for (uint32_t r = 0; r < shard.ranks; r++) {
+			sent.keys_to[r] = keys_to[r];
+			sent.counts_to[r] = counts_to[r];
+			sent.counts[r] = kept_counts[r];
+			sent.offsets[r] = offsets[r];
+			sent.values[r] = values_of[r];
+			sent.found[r] = found[r];
+		}
+		try_shape(c, shapes[k].blocks, LANES, 3);
+		c.name = "take";
+		c.setup = take_setup;
+		c.body = take_body;
+		c.check = take_check;
+		try_shape(c, shapes[k].blocks, LANES, 3);
+	}
+}
+END_TEST
+
 TCase *simt_shard_cases(void)
 {
 	TCase *tc = simt_tcase("shard");
 
 	tcase_add_test(tc, place);
 	tcase_add_test(tc, answer);
+	tcase_add_test(tc, send_and_take);
 	return tc;
 }

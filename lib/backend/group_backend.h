@@ -131,6 +131,17 @@ struct cua__group_ops {
 	 */
 	enum cua_status (*sum)(struct cua_group *g, size_t n, size_t size);
 	size_t (*sum_scratch)(const struct cua_group *g, size_t bytes);
+	/*
+	 * Where all ranks are local: later work of each rank of `after` follows the earlier work of all
+	 * ranks of `before`. The groups have as many ranks, and may be the same.
+	 */
+	enum cua_status (*order)(struct cua_group *before, struct cua_group *after);
+	/*
+	 * Gives a context a stream of its own, whose work goes before that of other streams, and takes it
+	 * away again.
+	 */
+	enum cua_status (*open_side)(struct cua_context *ctx);
+	void (*close_side)(struct cua_context *ctx);
 };
 
 #ifdef __cplusplus

@@ -29,6 +29,22 @@ struct cua__hashmap_call {
 	uint8_t *flags; /* results, or found */
 };
 
+/* The most sources of a find in parts. */
+#define CUA__HASHMAP_SOURCES 16u
+
+/*
+ * A find of keys that several sources have sent, in parts with room for `room` keys each, a multiple of 32.
+ * The parts of a source are adjacent, and so are the answers to it, which have as much room.
+ */
+struct cua__hashmap_parts {
+	uint32_t sources, parts; /* parts of each source */
+	uint32_t room;
+	const void *keys;
+	const uint32_t *counts; /* keys in each part; more than the room means all */
+	void *values_out[CUA__HASHMAP_SOURCES]; /* may be NULL */
+	uint32_t *found[CUA__HASHMAP_SOURCES];  /* a bit for each key */
+};
+
 struct cua__hashmap_ops {
 	enum cua_status (*write)(struct cua_context *ctx, const struct cua_hashmap_view *view,
 				 const struct cua__hashmap_call *call);
@@ -46,6 +62,8 @@ struct cua__hashmap_ops {
 				size_t n);
 	enum cua_status (*find)(struct cua_context *ctx, const struct cua_hashmap_view *view,
 				const struct cua__hashmap_call *call);
+	enum cua_status (*find_parts)(struct cua_context *ctx, const struct cua_hashmap_view *view,
+				      const struct cua__hashmap_parts *parts);
 	enum cua_status (*erase)(struct cua_context *ctx, const struct cua_hashmap_view *view,
 				 const struct cua__hashmap_call *call);
 	enum cua_status (*compare_exchange)(struct cua_context *ctx,

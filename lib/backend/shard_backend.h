@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* The backend interface of sharded maps: pairs are sorted by their owners, and answers return. */
+/*
+ * The backend interface of sharded maps: pairs are sorted by their owners, and answers return. Ranks of a
+ * process may also write pairs directly into each other's memory (group/sharded_direct.c).
+ */
 #ifndef CUATOMIC_BACKEND_SHARD_BACKEND_H
 #define CUATOMIC_BACKEND_SHARD_BACKEND_H
 
-#include "backend/internal.h"
+#include "backend/hashmap_backend.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -33,12 +36,90 @@ struct cua__shard_answers {
 	void *values_out;
 };
 
+/* The most ranks that write into each other's memory. */
+#define CUA__SHARD_DIRECT_RANKS CUA__HASHMAP_SOURCES
+
+/* What a direct insert of a rank leaves for a later call. */
+struct cua__shard_late {
+	uint64_t spilled; /* pairs without room at their owners */
+	uint64_t listed;  /* received pairs that went to the table's spill list */
+	/* not 0: the rank has pairs with the reserved keys 0 and 1, and a value of each */
+	uint32_t taken[2];
+	uint64_t values[2];
+};
+
+/*
+ * An insert, or a build, of pairs that each rank writes into the memory of their owners. The tables of all
+ * ranks have the same seeds, layout and number of buckets.
+ */
+struct cua__shard_direct {
+	uint32_t ranks, rank;
+	int builds;
+	uint64_t seed;                       /* of the hash that chooses the owner */
+	const struct cua_hashmap_view *view; /* of the table of this rank */
+	const void *keys, *values;
+	uint64_t n, most; /* pairs of this rank, and the most of any rank */
+	/*
+	 * memory of each rank, direct_bytes() bytes; it begins with a struct cua__shard_late, and
+	 * spill_room is the room for listed pairs
+	 */
+	char *memory[CUA__SHARD_DIRECT_RANKS];
+	uint64_t spill_room;
+};
+
+/* The keys of a tile of a direct find. */
+#ifndef CUA__SHARD_TILE
+#define CUA__SHARD_TILE 2048u
+#endif
+
+/* The offset of a key in its tile. */
+#ifndef CUA__SHARD_OFFSET
+#define CUA__SHARD_OFFSET uint16_t
+#endif
+
+/*
+ * A chunk of a rank's keys, which go to the memory of their owners, and the answers. At an owner, the keys of
+ * a tile have room for `room` keys, a multiple of 32.
+ */
+struct cua__shard_keys {
+	uint64_t seed; /* of the hash that chooses the owner */
+	uint32_t ranks, key_size, value_size;
+	uint32_t n, room;
+	const void *keys;
+	/* memory of each owner: keys, and their number in each tile, which may exceed the room */
+	void *keys_to[CUA__SHARD_DIRECT_RANKS];
+	uint32_t *counts_to[CUA__SHARD_DIRECT_RANKS];
+	/* memory of the rank, for each owner: as above, and the offsets of these keys in their tiles */
+	uint32_t *counts[CUA__SHARD_DIRECT_RANKS];
+	CUA__SHARD_OFFSET *offsets[CUA__SHARD_DIRECT_RANKS];
+	const void *values[CUA__SHARD_DIRECT_RANKS];
+	const uint32_t *found[CUA__SHARD_DIRECT_RANKS]; /* a bit for each key */
+	uint64_t *spilled;                              /* keys without room */
+	/* an absent key leaves its value unchanged; both may be NULL */
+	uint8_t *found_out;
+	void *values_out;
+};
+
 struct cua__shard_ops {
 	/* Adds the number of pairs that each rank owns to counts, which are 0. */
 	enum cua_status (*count)(struct cua_context *ctx, const struct cua__shard *s);
 	/* Writes the output; cursors are undefined afterwards. */
 	enum cua_status (*place)(struct cua_context *ctx, const struct cua__shard *s);
 	enum cua_status (*answer)(struct cua_context *ctx, const struct cua__shard_answers *a);
+	/* Writes keys to their owners, and answers to the order of the keys. */
+	enum cua_status (*send_keys)(struct cua_context *ctx, const struct cua__shard_keys *k);
+	enum cua_status (*take_answers)(struct cua_context *ctx, const struct cua__shard_keys *k);
+	/*
+	 * Direct inserts. The bytes of memory of each rank, and spill_room; 0 if such an insert would not
+	 * pay. The pointers may be NULL.
+	 */
+	size_t (*direct_bytes)(struct cua_context *ctx, struct cua__shard_direct *d);
+	/* Prepares the memory of the rank, before any rank sends. */
+	enum cua_status (*direct_clear)(struct cua_context *ctx, const struct cua__shard_direct *d);
+	enum cua_status (*direct_send)(struct cua_context *ctx, const struct cua__shard_direct *d);
+	/* Inserts what the rank received, after all ranks have sent. */
+	enum cua_status (*direct_receive)(struct cua_context *ctx,
+					  const struct cua__shard_direct *d);
 };
 
 #ifdef __cplusplus

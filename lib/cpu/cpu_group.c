@@ -12,6 +12,12 @@ static enum cua_status nothing(struct cua_group *g)
 	return CUA_OK;
 }
 
+static enum cua_status cpu_open(struct cua_group *g)
+{
+	g->all_peers = 1;
+	return CUA_OK;
+}
+
 static void cpu_close(struct cua_group *g)
 {
 	(void)g;
@@ -94,8 +100,26 @@ static size_t cpu_sum_scratch(const struct cua_group *g, size_t bytes)
 	return 0;
 }
 
+static enum cua_status cpu_order(struct cua_group *before, struct cua_group *after)
+{
+	(void)before;
+	(void)after;
+	return CUA_OK;
+}
+
+static enum cua_status cpu_open_side(struct cua_context *ctx)
+{
+	(void)ctx;
+	return CUA_OK;
+}
+
+static void cpu_close_side(struct cua_context *ctx)
+{
+	(void)ctx;
+}
+
 const struct cua__group_ops cua__cpu_group = {
-	.open = nothing,
+	.open = cpu_open,
 	.close = cpu_close,
 	.begin = nothing,
 	.end = nothing,
@@ -103,4 +127,7 @@ const struct cua__group_ops cua__cpu_group = {
 	.exchange = cpu_exchange,
 	.sum = cpu_sum,
 	.sum_scratch = cpu_sum_scratch,
+	.order = cpu_order,
+	.open_side = cpu_open_side,
+	.close_side = cpu_close_side,
 };

@@ -440,6 +440,60 @@ DEFINE_CALL(find)
 DEFINE_CALL(erase)
 DEFINE_CALL(compare_exchange)
 
+struct parts_job {
+	const struct cua_hashmap_view *view;
+	const struct cua__hashmap_parts *parts;
+};
+
+/* 32 keys of a part, or fewer at its end, from key `first` on. */
+static void find_word(const struct parts_job *job, size_t part, uint32_t first, uint32_t n)
+{
+	const struct cua__hashmap_parts *p = job->parts;
+	const uint32_t source = (uint32_t)(part / p->parts);
+	const size_t to = part % p->parts * p->room + first;
+	const uint32_t vs = job->view->value_size;
+	char *values = p->values_out[source];
+	uint32_t bits = 0;
+	uint8_t found[32];
+	const struct cua__hashmap_call call = {
+		.n = n,
+		.keys = (const char *)p->keys + (part * p->room + first) * job->view->key_size,
+		.values_out = values ? values + to * vs : NULL,
+		.flags = found,
+	};
+	struct job one = {job->view, &call};
+
+	find_worker(&one, 0, 1);
+	for (uint32_t i = 0; i < n; i++)
+		bits |= (uint32_t)found[i] << i;
+	p->found[source][to / 32] = bits;
+}
+
+static void find_parts_worker(void *arg, unsigned worker, unsigned workers)
+{
+	const struct parts_job *job = arg;
+	const struct cua__hashmap_parts *p = job->parts;
+	size_t begin, end;
+
+	cua__share((size_t)p->sources * p->parts, worker, workers, &begin, &end);
+	for (size_t part = begin; part < end; part++) {
+		const uint32_t n = p->counts[part] < p->room ? p->counts[part] : p->room;
+
+		for (uint32_t i = 0; i < n; i += 32)
+			find_word(job, part, i, n - i < 32 ? n - i : 32);
+	}
+}
+
+static enum cua_status cpu_find_parts(struct cua_context *ctx, const struct cua_hashmap_view *view,
+				      const struct cua__hashmap_parts *parts)
+{
+	struct parts_job job = {view, parts};
+	const size_t n = (size_t)parts->sources * parts->parts * parts->room;
+
+	cua__parallel(ctx, cua__workers(ctx, n, GRAIN), find_parts_worker, &job);
+	return CUA_OK;
+}
+
 void cua__cpu_hashmap_write_serial(const struct cua_hashmap_view *view,
 				   const struct cua__hashmap_call *call)
 {
@@ -469,6 +523,7 @@ const struct cua__hashmap_ops cua__cpu_hashmap = {
 	.write = cpu_write,
 	.build_scratch = cpu_build_scratch,
 	.find = cpu_find,
+	.find_parts = cpu_find_parts,
 	.erase = cpu_erase,
 	.compare_exchange = cpu_compare_exchange,
 	.size = cpu_size,

@@ -17,20 +17,26 @@ struct job {
 	uint32_t counts[MOST_WORKERS][FEW_RANKS];
 };
 
-static uint32_t owner_of(const struct cua__shard *s, size_t i)
+static uint32_t owner_of_key(const void *keys, size_t i, uint32_t key_size, uint64_t seed,
+			     uint32_t ranks)
 {
-	switch (s->key_size) {
-	case 4: return cua__shard_owner(s, s->keys, i, 4);
-	case 8: return cua__shard_owner(s, s->keys, i, 8);
-	default: return cua__shard_owner(s, s->keys, i, 16);
+	switch (key_size) {
+	case 4: return cua__owner(cua__shard_get(keys, i, 4), 4, seed, ranks);
+	case 8: return cua__owner(cua__shard_get(keys, i, 8), 8, seed, ranks);
+	default: return cua__owner(cua__shard_get(keys, i, 16), 16, seed, ranks);
 	}
 }
 
-static unsigned workers_for(struct cua_context *ctx, const struct cua__shard *s)
+static uint32_t owner_of(const struct cua__shard *s, size_t i)
 {
-	const unsigned workers = cua__workers(ctx, s->n, GRAIN);
+	return owner_of_key(s->keys, i, s->key_size, s->seed, s->ranks);
+}
 
-	return s->ranks > FEW_RANKS ? 1 : workers < MOST_WORKERS ? workers : MOST_WORKERS;
+static unsigned workers_for(struct cua_context *ctx, size_t n, uint32_t ranks)
+{
+	const unsigned workers = cua__workers(ctx, n, GRAIN);
+
+	return ranks > FEW_RANKS ? 1 : workers < MOST_WORKERS ? workers : MOST_WORKERS;
 }
 
 static void count_share(void *arg, unsigned worker, unsigned workers)
@@ -46,7 +52,7 @@ static void count_share(void *arg, unsigned worker, unsigned workers)
 
 static enum cua_status cpu_count(struct cua_context *ctx, const struct cua__shard *s)
 {
-	const unsigned workers = workers_for(ctx, s);
+	const unsigned workers = workers_for(ctx, s->n, s->ranks);
 	struct job job = {.shard = s};
 
 	if (s->ranks > FEW_RANKS) {
@@ -76,7 +82,7 @@ static void place_share(void *arg, unsigned worker, unsigned workers)
 
 static enum cua_status cpu_place(struct cua_context *ctx, const struct cua__shard *s)
 {
-	const unsigned workers = workers_for(ctx, s);
+	const unsigned workers = workers_for(ctx, s->n, s->ranks);
 	struct job job = {.shard = s};
 
 	if (s->ranks <= FEW_RANKS) {
@@ -113,8 +119,98 @@ static enum cua_status cpu_answer(struct cua_context *ctx, const struct cua__sha
 	return CUA_OK;
 }
 
+/* ---- directly to owners ---- */
+
+struct send_job {
+	const struct cua__shard_keys *keys;
+	uint64_t spilled; /* by all workers */
+};
+
+/* Returns the number of keys without room. */
+static uint64_t send_tile(const struct cua__shard_keys *k, size_t tile)
+{
+	uint32_t counts[CUA__SHARD_DIRECT_RANKS] = {0};
+	uint64_t spilled = 0;
+
+	for (uint32_t i = 0; i < cua__shard_in_tile(k, tile); i++) {
+		const size_t place = tile * CUA__SHARD_TILE + i;
+		const uint32_t r = owner_of_key(k->keys, place, k->key_size, k->seed, k->ranks);
+		const size_t at = tile * k->room + counts[r];
+
+		if (counts[r]++ >= k->room) {
+			spilled++;
+			continue;
+		}
+		cua__shard_copy(k->keys_to[r], at, k->keys, place, k->key_size);
+		k->offsets[r][at] = (CUA__SHARD_OFFSET)i;
+	}
+	for (uint32_t r = 0; r < k->ranks; r++)
+		k->counts[r][tile] = k->counts_to[r][tile] = counts[r];
+	return spilled;
+}
+
+static void send_tiles(void *arg, unsigned worker, unsigned workers)
+{
+	struct send_job *job = arg;
+	uint64_t spilled = 0;
+	size_t begin, end;
+
+	cua__share(cua__shard_tiles(job->keys), worker, workers, &begin, &end);
+	for (size_t tile = begin; tile < end; tile++)
+		spilled += send_tile(job->keys, tile);
+	if (spilled)
+		__atomic_fetch_add(&job->spilled, spilled, __ATOMIC_RELAXED);
+}
+
+static enum cua_status cpu_send_keys(struct cua_context *ctx, const struct cua__shard_keys *k)
+{
+	struct send_job job = {k, 0};
+
+	cua__parallel(ctx, cua__workers(ctx, k->n, GRAIN), send_tiles, &job);
+	*k->spilled += job.spilled;
+	return CUA_OK;
+}
+
+static void take_tile(const struct cua__shard_keys *k, size_t tile)
+{
+	const uint32_t value_size = k->values_out ? k->value_size : 0;
+	const size_t begin = tile * CUA__SHARD_TILE;
+
+	for (uint32_t r = 0; r < k->ranks; r++) {
+		const uint32_t count = k->counts[r][tile];
+
+		for (uint32_t i = 0; i < count && i < k->room; i++) {
+			const size_t from = tile * k->room + i, to = begin + k->offsets[r][from];
+			const uint8_t found = k->found[r][from / 32] >> from % 32 & 1;
+
+			if (k->found_out)
+				k->found_out[to] = found;
+			if (value_size && found)
+				cua__shard_copy(k->values_out, to, k->values[r], from, value_size);
+		}
+	}
+}
+
+static void take_tiles(void *arg, unsigned worker, unsigned workers)
+{
+	const struct cua__shard_keys *k = arg;
+	size_t begin, end;
+
+	cua__share(cua__shard_tiles(k), worker, workers, &begin, &end);
+	for (size_t tile = begin; tile < end; tile++)
+		take_tile(k, tile);
+}
+
+static enum cua_status cpu_take_answers(struct cua_context *ctx, const struct cua__shard_keys *k)
+{
+	cua__parallel(ctx, cua__workers(ctx, k->n, GRAIN), take_tiles, (void *)(uintptr_t)k);
+	return CUA_OK;
+}
+
 const struct cua__shard_ops cua__cpu_shard = {
 	.count = cpu_count,
 	.place = cpu_place,
 	.answer = cpu_answer,
+	.send_keys = cpu_send_keys,
+	.take_answers = cpu_take_answers,
 };

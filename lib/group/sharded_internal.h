@@ -30,6 +30,11 @@ struct cua__shard_of_rank {
 
 struct cua_sharded_map {
 	struct cua_group *group;
+	/*
+	 * of direct calls: contexts of the same devices, whose streams move keys and answers while the
+	 * tables process others; `group` itself if the backend has no streams; NULL without direct calls
+	 */
+	struct cua_group *side;
 	uint64_t seed, capacity;
 	uint32_t number; /* of the group's maps */
 	uint32_t key_size, value_size, no_erase;
@@ -55,6 +60,45 @@ enum cua__sharded_call {
 	CUA__SHARDED_SAVE,
 	CUA__SHARDED_LOAD
 };
+
+/* A bulk call. */
+struct cua__sharded_bulk {
+	enum cua__sharded_call call;
+	enum cua_update op;
+	const size_t *n;
+	const void *const *keys, *const *values;
+	void *const *values_out;
+	uint8_t *const *results;
+};
+
+/* Whether owners send something back. */
+static inline int cua__sharded_is_answered(const struct cua__sharded_bulk *b)
+{
+	return b->call == CUA__SHARDED_FIND || b->results;
+}
+
+/* The bulk call of a table on n pairs, in memory of its context. */
+enum cua_status cua__sharded_work(struct cua_hashmap *table, const struct cua__sharded_bulk *b,
+				  size_t n, const void *keys, const void *values, void *values_out,
+				  uint8_t *results);
+
+/*
+ * The call in rounds, on the arrays that the shards have; no rank has more than `most` pairs, and `status` is
+ * that of this process so far. Returns the status of all ranks.
+ */
+enum cua_status cua__sharded_rounds(struct cua_sharded_map *m, const struct cua__sharded_bulk *b,
+				    uint64_t most, enum cua_status status);
+
+/* Opens and closes what direct calls need. */
+enum cua_status cua__sharded_direct_open(struct cua_sharded_map *m);
+void cua__sharded_direct_close(struct cua_sharded_map *m);
+
+/*
+ * The call by ranks that write into each other's memory, on the arrays that the shards have. Sets *done to 0,
+ * without any effect, if the call must go in rounds.
+ */
+enum cua_status cua__sharded_direct(struct cua_sharded_map *m, const struct cua__sharded_bulk *b,
+				    int *done);
 
 /* The work of a call on the shard of local rank i; *number is a number that all ranks will see. */
 typedef enum cua_status cua__shard_fn(struct cua_hashmap *table, uint32_t i, void *arg,

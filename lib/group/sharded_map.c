@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Maps of keys that are divided among the ranks of a group. A call goes in rounds, each over a piece of
- * the keys of each rank:
+ * Maps of keys that are divided among the ranks of a group. A call that cannot be direct
+ * (sharded_direct.c) goes in rounds, each over a piece of the keys of each rank:
  *
  * 1. Each rank counts the keys of each owner and writes its pairs in the order of their owners.
  * 2. The ranks exchange these counts, and the most exchanges that any rank needs.
@@ -25,15 +25,6 @@
 #define OWNER_SALT 0x5851f42d4c957f2du
 /* Pairs of a piece. */
 enum { LEAST_PIECE = 1 << 16, MOST_PIECE = 1 << 22 };
-
-struct bulk {
-	enum cua__sharded_call call;
-	enum cua_update op;
-	const size_t *n;
-	const void *const *keys, *const *values;
-	void *const *values_out;
-	uint8_t *const *results;
-};
 
 /* ---- memory ---- */
 
@@ -96,7 +87,7 @@ static enum cua_status allocate(struct cua_sharded_map *m)
 			      g->contexts[0]->runtime->allocate_mapped(
 				      g->contexts[0], ((size_t)m->piece + m->slice * size) * widest,
 				      (void **)&t->staging));
-	return status;
+	return status ? status : cua__sharded_direct_open(m);
 }
 
 /* Waits for the streams of all ranks first, because each may read the memory of others. */
@@ -108,6 +99,7 @@ static void release(struct cua_sharded_map *m)
 	for (uint32_t i = 0; i < g->local && m->shards; i++)
 		CUA__GROUP_IN(g->contexts[i], status,
 			      g->contexts[i]->runtime->synchronize(g->contexts[i]));
+	cua__sharded_direct_close(m);
 	for (uint32_t i = 0; i < g->local && m->shards; i++)
 		cua_hashmap_destroy(m->shards[i].table);
 	if (g->has_transport && g->broken) {
@@ -166,19 +158,28 @@ static enum cua_status create_shards(struct cua_sharded_map *m,
 				     enum cua_type value, uint64_t capacity)
 {
 	const uint64_t share = shard_capacity(capacity, m->group->size);
+	struct cua_hashmap_options seeded = *options;
 	enum cua_status status = CUA_OK;
+
+	/* direct calls need equal seeds */
+	if (!seeded.seed && (!seeded.seed_high || seeded.hash != CUA_HASHMAP_HASH_KEYED)) {
+		const struct cua_u128 secret = cua__random_seed();
+
+		seeded.seed = secret.lo;
+		seeded.seed_high = secret.hi;
+	}
 
 	m->shards = calloc(m->group->local, sizeof(*m->shards));
 	if (!m->shards)
 		return CUA_ERROR_NO_MEMORY;
 	for (uint32_t i = 0; i < m->group->local && !status; i++)
-		status = cua_hashmap_create(m->group->contexts[i], options, key, value, share,
+		status = cua_hashmap_create(m->group->contexts[i], &seeded, key, value, share,
 					    &m->shards[i].table);
 	if (status)
 		return status;
 	m->key_size = m->shards[0].table->view.key_size;
 	m->value_size = m->shards[0].table->view.value_size;
-	m->no_erase = options && options->no_erase;
+	m->no_erase = options->no_erase;
 	choose_piece(m, share);
 	return allocate(m);
 }
@@ -213,7 +214,7 @@ static enum cua_status create(struct cua_group *g, const struct cua_hashmap_opti
 	if (m)
 		m->group = g;
 	if (!status)
-		status = create_shards(m, options, key, value, capacity);
+		status = create_shards(m, &own, key, value, capacity);
 	for (uint32_t i = 0; i < g->local; i++) {
 		struct cua__group_record *record = &g->mine[i];
 
@@ -290,14 +291,9 @@ static int takes_values(const struct cua_sharded_map *m, enum cua__sharded_call 
 	return m->value_size && call <= CUA__SHARDED_UPDATE;
 }
 
-/* Whether owners send something back. */
-static int is_answered(const struct bulk *b)
-{
-	return b->call == CUA__SHARDED_FIND || b->results;
-}
-
 /* Counts the piece of this round, and writes its pairs in the order of their owners. */
-static enum cua_status count_piece(struct cua_sharded_map *m, uint32_t i, const struct bulk *b)
+static enum cua_status count_piece(struct cua_sharded_map *m, uint32_t i,
+				   const struct cua__sharded_bulk *b)
 {
 	struct cua_context *ctx = m->group->contexts[i];
 	struct cua__shard_of_rank *s = &m->shards[i];
@@ -314,7 +310,7 @@ static enum cua_status count_piece(struct cua_sharded_map *m, uint32_t i, const 
 		.values = values ? values + s->done * m->value_size : NULL,
 		.keys_out = s->keys_part,
 		.values_out = values ? s->values_part : NULL,
-		.index = is_answered(b) ? s->index : NULL,
+		.index = cua__sharded_is_answered(b) ? s->index : NULL,
 		.counts = s->counts,
 		.cursors = s->cursors,
 	};
@@ -436,34 +432,36 @@ static enum cua_status move(struct cua_sharded_map *m, uint32_t exchange, enum m
 	return cua__group_exchange(g, t);
 }
 
-/* The owner's work on the pairs that it has received. */
-static enum cua_status work(struct cua__shard_of_rank *s, const struct bulk *b)
+enum cua_status cua__sharded_work(struct cua_hashmap *table, const struct cua__sharded_bulk *b,
+				  size_t n, const void *keys, const void *values, void *values_out,
+				  uint8_t *results)
 {
-	uint8_t *results = is_answered(b) ? (uint8_t *)s->results_in : NULL;
-	const size_t n = s->received;
-
 	if (!n)
 		return CUA_OK;
 	switch (b->call) {
 	case CUA__SHARDED_BUILD:
-	case CUA__SHARDED_INSERT:
-		return cua_hashmap_insert_n(s->table, n, s->keys_in, s->values_in, results);
-	case CUA__SHARDED_ASSIGN:
-		return cua_hashmap_assign_n(s->table, n, s->keys_in, s->values_in, results);
+	case CUA__SHARDED_INSERT: return cua_hashmap_insert_n(table, n, keys, values, results);
+	case CUA__SHARDED_ASSIGN: return cua_hashmap_assign_n(table, n, keys, values, results);
 	case CUA__SHARDED_UPDATE:
-		return cua_hashmap_update_n(s->table, b->op, n, s->keys_in, s->values_in, results);
-	case CUA__SHARDED_FIND:
-		return cua_hashmap_find_n(s->table, n, s->keys_in, s->values_in, results);
-	case CUA__SHARDED_CONTAINS: return cua_hashmap_contains_n(s->table, n, s->keys_in, results);
-	default: return cua_hashmap_erase_n(s->table, n, s->keys_in, results);
+		return cua_hashmap_update_n(table, b->op, n, keys, values, results);
+	case CUA__SHARDED_FIND: return cua_hashmap_find_n(table, n, keys, values_out, results);
+	case CUA__SHARDED_CONTAINS: return cua_hashmap_contains_n(table, n, keys, results);
+	default: return cua_hashmap_erase_n(table, n, keys, results);
 	}
+}
+
+/* The owner's work on the pairs that it has received. */
+static enum cua_status work(struct cua__shard_of_rank *s, const struct cua__sharded_bulk *b)
+{
+	return cua__sharded_work(s->table, b, s->received, s->keys_in, s->values_in, s->values_in,
+				 cua__sharded_is_answered(b) ? (uint8_t *)s->results_in : NULL);
 }
 
 /*
  * `own` is the status of this process so far. Before the tables take the pairs the processes agree. If a
  * process has an error, *stop is set in all, and the pairs are dropped.
  */
-static enum cua_status exchange_pairs(struct cua_sharded_map *m, const struct bulk *b,
+static enum cua_status exchange_pairs(struct cua_sharded_map *m, const struct cua__sharded_bulk *b,
 				      uint32_t exchange, enum cua_status own, int *stop)
 {
 	struct cua_group *g = m->group;
@@ -478,14 +476,15 @@ static enum cua_status exchange_pairs(struct cua_sharded_map *m, const struct bu
 		return g->broken ? g->broken : status;
 	for (uint32_t i = 0; i < g->local && !status; i++)
 		status = work(&m->shards[i], b);
-	if (is_answered(b))
+	if (cua__sharded_is_answered(b))
 		status = cua__worse(status, move(m, exchange, RESULTS, 1));
 	if (b->call == CUA__SHARDED_FIND && !g->broken)
 		status = cua__worse(status, move(m, exchange, VALUES, 1));
 	return g->broken ? g->broken : status;
 }
 
-static enum cua_status answer(struct cua_sharded_map *m, uint32_t i, const struct bulk *b)
+static enum cua_status answer(struct cua_sharded_map *m, uint32_t i,
+			      const struct cua__sharded_bulk *b)
 {
 	struct cua_context *ctx = m->group->contexts[i];
 	struct cua__shard_of_rank *s = &m->shards[i];
@@ -509,7 +508,7 @@ static enum cua_status answer(struct cua_sharded_map *m, uint32_t i, const struc
  * A process with the error `own` has no pairs of its own, but takes part. *stop is set in all processes if
  * the call ends here.
  */
-static enum cua_status round_of(struct cua_sharded_map *m, const struct bulk *b,
+static enum cua_status round_of(struct cua_sharded_map *m, const struct cua__sharded_bulk *b,
 				enum cua_status own, int *stop)
 {
 	struct cua_group *g = m->group;
@@ -535,7 +534,7 @@ static enum cua_status round_of(struct cua_sharded_map *m, const struct bulk *b,
 	for (uint32_t e = 0; e < exchanges && !*stop; e++)
 		status = exchange_pairs(m, b, e, status, stop);
 	for (uint32_t i = 0; i < g->local; i++) {
-		if (is_answered(b) && !status)
+		if (cua__sharded_is_answered(b) && !status)
 			status = answer(m, i, b);
 		m->shards[i].done += m->shards[i].piece;
 	}
@@ -550,7 +549,8 @@ static void *array_of(void *const *arrays, uint32_t i)
 }
 
 /* Checks the arrays of a local rank. */
-static enum cua_status check_arrays(struct cua_sharded_map *m, uint32_t i, const struct bulk *b)
+static enum cua_status check_arrays(struct cua_sharded_map *m, uint32_t i,
+				    const struct cua__sharded_bulk *b)
 {
 	struct cua__shard_of_rank *s = &m->shards[i];
 	struct cua_hashmap *table = s->table;
@@ -591,7 +591,8 @@ static enum cua_status check_arrays(struct cua_sharded_map *m, uint32_t i, const
 	return status;
 }
 
-static enum cua_status check_call(const struct cua_sharded_map *m, const struct bulk *b)
+static enum cua_status check_call(const struct cua_sharded_map *m,
+				  const struct cua__sharded_bulk *b)
 {
 	const int of_values = b->call == CUA__SHARDED_ASSIGN || b->call == CUA__SHARDED_UPDATE ||
 			      b->call == CUA__SHARDED_FIND;
@@ -616,13 +617,24 @@ static void clear_shards(struct cua_sharded_map *m, enum cua_status *status)
 		*status = cua_hashmap_clear(m->shards[i].table);
 }
 
-static enum cua_status bulk(struct cua_sharded_map *m, const struct bulk *b)
+enum cua_status cua__sharded_rounds(struct cua_sharded_map *m, const struct cua__sharded_bulk *b,
+				    uint64_t most, enum cua_status status)
+{
+	const uint64_t rounds = most / m->piece + (most % m->piece != 0);
+	int stop = 0;
+
+	for (uint64_t k = 0; k < rounds && !stop; k++)
+		status = round_of(m, b, status, &stop);
+	return stop ? status : cua__group_agree(m->group, status);
+}
+
+static enum cua_status bulk(struct cua_sharded_map *m, const struct cua__sharded_bulk *b)
 {
 	struct cua_group *g = m->group;
 	const enum cua_status checked = check_call(m, b);
 	enum cua_status status;
-	uint64_t rounds = 0;
-	int stop = 0;
+	uint64_t most = 0;
+	int direct = 0;
 
 	for (uint32_t i = 0; i < g->local; i++) {
 		enum cua_status own = checked;
@@ -642,20 +654,17 @@ static enum cua_status bulk(struct cua_sharded_map *m, const struct bulk *b)
 	status = cua__group_meet(g, g->mine);
 	if (status)
 		return status;
-	for (uint32_t r = 0; r < g->size; r++) {
-		const uint64_t of_rank =
-			g->records[r].n / m->piece + (g->records[r].n % m->piece != 0);
-
-		rounds = of_rank > rounds ? of_rank : rounds;
-	}
+	status = cua__sharded_direct(m, b, &direct);
+	if (direct)
+		return status;
+	for (uint32_t r = 0; r < g->size; r++)
+		most = g->records[r].n > most ? g->records[r].n : most;
 	if (b->call == CUA__SHARDED_BUILD)
 		clear_shards(m, &status);
-	for (uint64_t k = 0; k < rounds && !stop; k++)
-		status = round_of(m, b, status, &stop);
-	return stop ? status : cua__group_agree(g, status);
+	return cua__sharded_rounds(m, b, most, status);
 }
 
-static enum cua_status run_bulk(struct cua_sharded_map *map, const struct bulk *b)
+static enum cua_status run_bulk(struct cua_sharded_map *map, const struct cua__sharded_bulk *b)
 {
 	enum cua_status status;
 
@@ -663,7 +672,7 @@ static enum cua_status run_bulk(struct cua_sharded_map *map, const struct bulk *
 	return status;
 }
 
-#define BULK(map, ...) run_bulk(map, &(struct bulk){__VA_ARGS__})
+#define BULK(map, ...) run_bulk(map, &(struct cua__sharded_bulk){__VA_ARGS__})
 
 enum cua_status cua_sharded_map_build_n(struct cua_sharded_map *map, const size_t *n,
 					const void *const *keys, const void *const *values,

@@ -58,8 +58,10 @@
 
 #include <cuatomic/hashmap_quad.h>
 
+#include "backend/shard_backend.h"
 #include "kernels/hashmap_bulk.h"
 #include "kernels/hashmap_sums.h"
+#include "kernels/owner.h"
 
 /* The index of a region within the regions of a tile. */
 #ifndef CUA__REGIONS_INDEX
@@ -75,6 +77,7 @@ struct cua__regions_kind {
 	int rescatter;    /* 1: the input is the output of another scatter */
 	uint32_t hash;    /* as in the view */
 	int updates;      /* 1: the pairs are updates, see hashmap_combine.h */
+	int sends;        /* 1: the output is in the memory of the owners of the keys */
 };
 
 struct cua__regions_pass {
@@ -86,6 +89,7 @@ struct cua__regions_pass {
 	const void *from;
 	const uint64_t *from_filled;
 	uint64_t from_room, from_tiles;
+	uint32_t from_ranks; /* rescatter: adjacent input regions for the same output regions */
 	/* output words, in regions in order of home bucket */
 	void *to;
 	uint64_t *filled; /* words per region that claimed an offset; may exceed room */
@@ -111,6 +115,15 @@ struct cua__regions_pass {
 	uint32_t *starts, *ends;
 	int op;
 	struct cua_u128 value; /* the value for every key, if `values` is NULL */
+	/*
+	 * A scatter that sends: region p is region p % per_owner of owner p / per_owner, and begins
+	 * p % per_owner * stride bytes after to_of[p / per_owner]. A scatter of each rank has the room
+	 * of its own in each region.
+	 */
+	uint32_t owners, per_owner;
+	uint64_t owner_seed, stride;
+	char *to_of[CUA__SHARD_DIRECT_RANKS];
+	struct cua__shard_late *late;
 	/*
 	 * updates: the guess looks at `guessed` keys, in a table of guess_room entries, a power of
 	 * two, with all bits set at first; *guess_repeats of them were in the table already
@@ -237,7 +250,10 @@ CUA_FORCE uint32_t cua__regions_mine(const struct cua__regions_kind k, uint32_t 
 		       : cua__regions_claims(k) * cua_port_thread() + j;
 }
 
-/* The region of a hash. Those of updates have equal ranges of hashes, so any number of them will do. */
+/*
+ * The region of a hash, among those of its owner if the scatter sends. Those of updates have equal ranges
+ * of hashes, so any number of them will do.
+ */
 CUA_FORCE uint32_t cua__regions_of(const struct cua__regions_kind k,
 				   const struct cua__regions_pass *a, uint64_t hash)
 {
@@ -245,6 +261,15 @@ CUA_FORCE uint32_t cua__regions_of(const struct cua__regions_kind k,
 					  : cua__hashmap_word_home(&a->view, hash) >> a->shift;
 
 	return k.rescatter ? region & (a->regions - 1) : region;
+}
+
+CUA_FORCE uint32_t cua__regions_before_owner(const struct cua__regions_kind k,
+					     const struct cua__regions_pass *a,
+					     struct cua_u128 word)
+{
+	return k.sends ? a->per_owner * cua__owner(cua__hashmap_word_key(k.ks, word), k.ks,
+						   a->owner_seed, a->owners)
+		       : 0;
 }
 
 /*
@@ -288,10 +313,23 @@ CUA_FORCE char *cua__regions_reserved_slot(const struct cua__regions_kind k,
 					  NULL);
 }
 
+/* Keeps the first word of a reserved key for a later insert at its owner. */
+CUA_FORCE void cua__regions_set_aside(const struct cua__regions_kind k,
+				      const struct cua__regions_pass *a, struct cua_u128 word)
+{
+	/* reserved keys are 0 and 1 */
+	const uint32_t which = (uint32_t)cua__hashmap_word_key(k.ks, word).lo;
+	uint32_t *taken = &a->late->taken[which];
+
+	if (!cua_port_load_b32(taken, CUA_RELAXED, CUA__HASHMAP_AT) &&
+	    !cua_port_fetch_add_u32(taken, 1, CUA_RELAXED, CUA__HASHMAP_AT))
+		CUA_WRITE(a->late->values[which], cua__hashmap_word_value(k.ks, k.vs, word).lo);
+}
+
 /*
  * Reads this thread's words of the n from `first` on; bit j of *there says that word[j] exists. If
  * the input is pairs to insert, a word with a reserved key is inserted into its reserved slot
- * instead, and its bit is 0.
+ * instead, or set aside if the scatter sends, and its bit is 0.
  */
 CUA_FORCE void cua__regions_read(const struct cua__regions_kind k,
 				 const struct cua__regions_pass *a, uint64_t first, uint32_t n,
@@ -331,8 +369,12 @@ CUA_FORCE void cua__regions_read(const struct cua__regions_kind k,
 
 		if (!slot)
 			continue;
-		(void)cua__hashmap_reserved_enter(
-			slot, k.ks, k.vs, cua__hashmap_word_value(k.ks, k.vs, word[j]), &spot);
+		if (k.sends)
+			cua__regions_set_aside(k, a, word[j]);
+		else
+			(void)cua__hashmap_reserved_enter(
+				slot, k.ks, k.vs, cua__hashmap_word_value(k.ks, k.vs, word[j]),
+				&spot);
 		*there &= ~((uint32_t)1 << j);
 	}
 }
@@ -473,12 +515,55 @@ CUA_FORCE void cua__regions_store_crowded(const struct cua__regions_kind k,
 	}
 }
 
-/* stage and region_of have room for a tile; number and offset have an element per region. */
+/* The address of a region in the memory of its owner. */
+CUA_FORCE uint64_t cua__regions_at_owner(const struct cua__regions_pass *a, uint32_t p)
+{
+	return (uint64_t)(uintptr_t)a->to_of[p / a->per_owner] + p % a->per_owner * a->stride;
+}
+
+/*
+ * Stores the words of a stage in the memory of their owners, and counts the words without room. place[p]
+ * is the address of a word less its offset in the stage.
+ */
+CUA_FORCE void cua__regions_store_sent(const struct cua__regions_kind k,
+				       const struct cua__regions_pass *a, uint32_t total,
+				       int crowded, const void *stage,
+				       const CUA__REGIONS_INDEX *region_of, const uint64_t *place)
+{
+	const uint32_t size = cua__hashmap_is_wide(k.ks, k.vs) ? 16 : 8, thread = cua_port_thread();
+	uint32_t i;
+
+	/* the bound is equal in all lanes of a warp */
+	for (i = thread; i - cua_port_lane() < total; i += k.threads) {
+		struct cua_u128 w = {0, 0};
+		int spills = 0;
+
+		if (i < total) {
+			const uint32_t p = CUA_READ(region_of[i]);
+			char *at = (char *)(uintptr_t)(CUA_READ(place[p]) + (uint64_t)i * size);
+
+			w = cua__regions_get(k, stage, i);
+			if (!crowded ||
+			    (uint64_t)(uintptr_t)at - cua__regions_at_owner(a, p) < a->room * size)
+				cua__regions_set(k, at, 0, w);
+			else
+				spills = i == 0 || !cua__regions_same_key(
+							   k, cua__regions_get(k, stage, i - 1), w);
+		}
+		if (crowded)
+			cua__regions_spill(k, a, spills, w);
+	}
+}
+
+/*
+ * stage and region_of have room for a tile; number and offset have an element per region. place has one if
+ * the scatter sends, and offset is then not used.
+ */
 CUA_FORCE void cua__regions_scatter(const struct cua__regions_kind k,
 				    const struct cua__regions_pass *a, uint64_t tile,
 				    struct cua__regions_shared *sh, void *stage,
 				    CUA__REGIONS_INDEX *region_of, uint32_t *number,
-				    uint32_t *offset)
+				    uint32_t *offset, uint64_t *place)
 {
 	const int wide = cua__hashmap_is_wide(k.ks, k.vs);
 	const uint32_t thread = cua_port_thread(), size = cua__regions_tile_size(k);
@@ -494,7 +579,7 @@ CUA_FORCE void cua__regions_scatter(const struct cua__regions_kind k,
 
 		first = start + tile % a->from_tiles * size;
 		end = start + (filled < a->from_room ? filled : a->from_room);
-		first_region = region * a->regions;
+		first_region = region / a->from_ranks * a->regions;
 	}
 	if (first >= end)
 		return;
@@ -509,7 +594,8 @@ CUA_FORCE void cua__regions_scatter(const struct cua__regions_kind k,
 			rank[j] = CUA__REGIONS_NONE;
 			if (!(there >> j & 1))
 				continue;
-			p = cua__regions_of(k, a, cua__regions_hash(k, a, word[j]));
+			p = cua__regions_of(k, a, cua__regions_hash(k, a, word[j])) +
+			    cua__regions_before_owner(k, a, word[j]);
 			rank[j] = p << 16 | cua_port_fetch_add_u32(&number[p], 1, CUA_RELAXED,
 								   CUA__REGIONS_BLOCK);
 		}
@@ -566,7 +652,7 @@ CUA_FORCE void cua__regions_scatter(const struct cua__regions_kind k,
 	 * offset[p] is a word's offset in the output less its index in the stage, modulo 2^32. This
 	 * suffices if the output has less than 2^32 words; the crowded path handles longer outputs.
 	 */
-	crowded = !k.updates && a->regions * a->room >> 32 != 0;
+	crowded = !k.updates && !k.sends && a->regions * a->room >> 32 != 0;
 	CUA__UNROLL
 	for (j = 0; j < claims; j++) {
 		p = cua__regions_mine(k, j);
@@ -577,13 +663,21 @@ CUA_FORCE void cua__regions_scatter(const struct cua__regions_kind k,
 			continue;
 		}
 		crowded |= claimed[j % 2] + n[j] > a->room;
+		if (k.sends) {
+			CUA_WRITE(place[p],
+				  cua__regions_at_owner(a, p) +
+					  (claimed[j % 2] - CUA_READ(number[p])) * (wide ? 16 : 8));
+			continue;
+		}
 		CUA_WRITE(offset[p],
 			  (uint32_t)(p * a->room +
 				     (claimed[j % 2] < a->room ? claimed[j % 2] : a->room)) -
 				  CUA_READ(number[p]));
 	}
 	crowded = cua_port_sync_block_or(crowded);
-	if (!k.updates && crowded)
+	if (k.sends)
+		cua__regions_store_sent(k, a, total, crowded, stage, region_of, place);
+	else if (!k.updates && crowded)
 		cua__regions_store_crowded(k, a, first_region, total, stage, region_of, offset);
 	else
 		cua__regions_store(k, (char *)a->to + first_region * a->room * (wide ? 16 : 8),

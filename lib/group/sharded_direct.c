@@ -1,0 +1,520 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Calls of a sharded map whose ranks are all in this process and can write into each other's memory: finds,
+ * and large inserts and builds without results.
+ *
+ * An insert or a build has three steps. Each rank scatters its pairs into regions of the owners' tables, in
+ * the workspaces of the owners. After a barrier each owner inserts what it has received. Then the host reads
+ * what the ranks left: pairs with reserved keys, and whether all regions had room. If they had not, as with
+ * many equal keys, all pairs of the rank are inserted again in rounds. Most are then present, and an insert
+ * of a present key changes nothing.
+ *
+ * A find goes in chunks, with two sets of buffers. In the side streams, ranks send the keys of a chunk to
+ * their owners and take the answers to the chunk before it. Meanwhile the tables find the keys of the chunk
+ * between, and write the answers to the memory of their ranks. Streams and events order this, and the host
+ * waits once at the end. Ranks access only workspaces of each other, because peers may not be able to access
+ * a user's array. Buffers have room for an eighth more than the mean of random keys. If an owner gets
+ * more, all keys of that rank are found again in rounds.
+ *
+ * Order of the buffers of chunk c, which are those of chunk c - 2:
+ * - Keys are sent in the side stream after the answers of chunk c - 2 were taken there. Before that, the
+ *   side stream waited for the finds of chunk c - 2 of all ranks, so their keys may be overwritten.
+ * - The finds of chunk c wait for the side streams of all ranks, after these have sent. So no rank still
+ *   takes answers of chunk c - 2, which the finds overwrite.
+ */
+#include "config.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "group/sharded_internal.h"
+
+/* The most tiles of a chunk of a rank, 8 Mi keys, and those of the first chunk; each has twice as many. */
+enum { RAMP = 3, LEAST_TILES = 512, MOST_TILES = LEAST_TILES << RAMP };
+
+/* ---- contexts ---- */
+
+static int is_direct(const struct cua_sharded_map *m)
+{
+	const struct cua_group *g = m->group;
+
+	return !g->has_transport && g->all_peers && g->size > 1 &&
+	       g->size <= CUA__SHARD_DIRECT_RANKS;
+}
+
+enum cua_status cua__sharded_direct_open(struct cua_sharded_map *m)
+{
+	struct cua_context *contexts[CUA__SHARD_DIRECT_RANKS] = {NULL};
+	struct cua_group *g = m->group;
+	enum cua_status status = CUA_OK;
+
+	if (!is_direct(m))
+		return CUA_OK;
+	if (g->contexts[0]->runtime->kind == CUA_BACKEND_CPU) {
+		m->side = g;
+		return CUA_OK;
+	}
+	for (uint32_t i = 0; i < g->size && !status; i++) {
+		status = cua_context_create(g->contexts[i]->runtime->kind, g->contexts[i]->device,
+					    &contexts[i]);
+		if (!status)
+			status = CUA__OPS(contexts[i], group)->open_side(contexts[i]);
+	}
+	if (!status)
+		status = cua_group_create_devices(g->size, contexts, &m->side);
+	for (uint32_t i = 0; i < g->size && status && contexts[i]; i++) {
+		CUA__OPS(contexts[i], group)->close_side(contexts[i]);
+		cua_context_destroy(contexts[i]);
+	}
+	return status;
+}
+
+void cua__sharded_direct_close(struct cua_sharded_map *m)
+{
+	struct cua_context *contexts[CUA__SHARD_DIRECT_RANKS];
+	const uint32_t n = m->side ? m->side->size : 0;
+
+	if (!n || m->side == m->group)
+		return;
+	for (uint32_t i = 0; i < n; i++)
+		contexts[i] = m->side->contexts[i];
+	cua_group_destroy(m->side);
+	m->side = NULL;
+	for (uint32_t i = 0; i < n; i++) {
+		CUA__OPS(contexts[i], group)->close_side(contexts[i]);
+		cua_context_destroy(contexts[i]);
+	}
+}
+
+static enum cua_status order(struct cua_group *before, struct cua_group *after)
+{
+	return CUA__OPS(before->contexts[0], group)->order(before, after);
+}
+
+/* Waits for the streams of all ranks, also after an error. */
+static enum cua_status wait(struct cua_group *g, enum cua_status status)
+{
+	for (uint32_t i = 0; i < g->local; i++) {
+		struct cua_context *ctx = g->contexts[i];
+		enum cua_status own;
+
+		CUA__GROUP_IN(ctx, own, ctx->runtime->synchronize(ctx));
+		status = status ? status : own;
+	}
+	return status;
+}
+
+static uint64_t most_of(const struct cua_sharded_map *m)
+{
+	uint64_t most = 0;
+
+	for (uint32_t i = 0; i < m->group->local; i++)
+		most = m->shards[i].n > most ? m->shards[i].n : most;
+	return most;
+}
+
+/* ---- workspaces ---- */
+
+struct workspaces {
+	struct cua__call calls[CUA__SHARD_DIRECT_RANKS];
+	char *memory[CUA__SHARD_DIRECT_RANKS];
+	uint32_t begun;
+};
+
+/* Returns 0 if a rank has no memory. */
+static int take_workspaces(struct cua_group *g, struct workspaces *w, size_t bytes)
+{
+	enum cua_status status = CUA_OK;
+
+	for (w->begun = 0; w->begun < g->local && !status; w->begun++) {
+		struct cua__call *call = &w->calls[w->begun];
+
+		cua__call_begin(call, g->contexts[w->begun]);
+		status = cua__call_scratch(call, bytes, (void **)&w->memory[w->begun]);
+	}
+	return !status;
+}
+
+static enum cua_status give_back(struct workspaces *w, enum cua_status status)
+{
+	while (w->begun--)
+		status = cua__worse(status, cua__call_end(&w->calls[w->begun], status));
+	return status;
+}
+
+/* ---- inserts ---- */
+
+static int same_tables(const struct cua_sharded_map *m)
+{
+	const struct cua_hashmap_view *first = &m->shards[0].table->view;
+
+	for (uint32_t i = 0; i < m->group->local; i++) {
+		const struct cua_hashmap_view *v = &m->shards[i].table->view;
+
+		if (v->seed != first->seed || v->seed_high != first->seed_high ||
+		    v->layout != first->layout || v->n_buckets != first->n_buckets)
+			return 0;
+	}
+	return !m->shards[0].table->options.grow_percent;
+}
+
+/*
+ * Sets the arrays of a rank to what it left. The pairs with reserved keys go to `memory`, which the call no
+ * longer uses.
+ */
+static enum cua_status leave(struct cua_sharded_map *m, uint32_t i,
+			     const struct cua__shard_late *late, int again, char *memory)
+{
+	struct cua_context *ctx = m->group->contexts[i];
+	struct cua__shard_of_rank *s = &m->shards[i];
+	unsigned char pairs[2][2 * sizeof(struct cua_u128)] = {{0}};
+	enum cua_status status = CUA_OK;
+	uint64_t n = 0;
+
+	if (again || late->spilled)
+		return CUA_OK;
+	for (uint64_t which = 0; which < 2; which++) {
+		const struct cua_u128 key = {which, 0}, value = {late->values[which], 0};
+
+		if (!late->taken[which])
+			continue;
+		memcpy(pairs[0] + n * m->key_size, &key, m->key_size);
+		memcpy(pairs[1] + n * m->value_size, &value, m->value_size);
+		n++;
+	}
+	s->n = n;
+	s->keys = memory;
+	s->values = memory + sizeof(pairs[0]);
+	if (n)
+		CUA__GROUP_IN(ctx, status, ctx->runtime->copy(ctx, memory, pairs, sizeof(pairs)));
+	/* the pairs are in this function's frame */
+	if (n && !status)
+		CUA__GROUP_IN(ctx, status, ctx->runtime->synchronize(ctx));
+	return status;
+}
+
+static enum cua_status insert(struct cua_sharded_map *m, const struct cua__sharded_bulk *b,
+			      struct cua__shard_direct *d, struct workspaces *w)
+{
+	const struct cua__shard_ops *ops = CUA__OPS(m->group->contexts[0], shard);
+	struct cua__shard_late late[CUA__SHARD_DIRECT_RANKS];
+	struct cua_group *g = m->group;
+	enum cua_status status = CUA_OK;
+	int again = 0;
+
+	for (uint32_t i = 0; i < g->local; i++) {
+		memcpy(d[i].memory, w->memory, sizeof(d[i].memory));
+		if (!status)
+			CUA__GROUP_IN(g->contexts[i], status,
+				      ops->direct_clear(g->contexts[i], &d[i]));
+	}
+	if (!status)
+		status = order(g, g);
+	for (uint32_t i = 0; i < g->local && !status; i++)
+		CUA__GROUP_IN(g->contexts[i], status, ops->direct_send(g->contexts[i], &d[i]));
+	if (!status)
+		status = order(g, g);
+	for (uint32_t i = 0; i < g->local && !status; i++)
+		CUA__GROUP_IN(g->contexts[i], status, ops->direct_receive(g->contexts[i], &d[i]));
+	for (uint32_t i = 0; i < g->local && !status; i++)
+		CUA__GROUP_IN(g->contexts[i], status,
+			      g->contexts[i]->runtime->copy(g->contexts[i], &late[i], w->memory[i],
+							    sizeof(late[i])));
+	status = wait(g, status);
+	for (uint32_t i = 0; i < g->local && !status; i++)
+		again |= late[i].listed > d[i].spill_room;
+	for (uint32_t i = 0; i < g->local && !status; i++)
+		status = leave(m, i, &late[i], again, w->memory[i]);
+	return status ? status : cua__sharded_rounds(m, b, most_of(m), CUA_OK);
+}
+
+static enum cua_status try_insert(struct cua_sharded_map *m, const struct cua__sharded_bulk *b,
+				  int *done)
+{
+	const struct cua__shard_ops *ops = CUA__OPS(m->group->contexts[0], shard);
+	struct cua__shard_direct d[CUA__SHARD_DIRECT_RANKS];
+	struct cua_group *g = m->group;
+	struct workspaces w;
+	size_t bytes = 0;
+
+	if (b->results || !ops->direct_bytes || !same_tables(m))
+		return CUA_OK;
+	for (uint32_t i = 0; i < g->local; i++) {
+		const struct cua__shard_of_rank *s = &m->shards[i];
+
+		d[i] = (struct cua__shard_direct){
+			.ranks = g->size,
+			.rank = i,
+			.builds = b->call == CUA__SHARDED_BUILD,
+			.seed = m->seed,
+			.view = &s->table->view,
+			.keys = s->keys,
+			.values = s->values,
+			.n = s->n,
+			.most = most_of(m),
+		};
+		CUA__GROUP_IN(g->contexts[i], bytes, ops->direct_bytes(g->contexts[i], &d[i]));
+		if (!bytes)
+			return CUA_OK;
+	}
+	*done = take_workspaces(g, &w, bytes);
+	return give_back(&w, *done ? insert(m, b, d, &w) : CUA_OK);
+}
+
+/* ---- finds ---- */
+
+/* A set of buffers of a rank. */
+struct buffers {
+	char *keys; /* that the rank owns, in parts of all ranks */
+	/* of the keys that the rank sent, for each owner */
+	uint32_t *counts, *found;
+	CUA__SHARD_OFFSET *offsets;
+	char *values;
+};
+
+struct finds {
+	const struct cua__sharded_bulk *b;
+	uint64_t tiles, chunks;
+	uint32_t room; /* of a tile at each owner */
+	struct {
+		struct buffers buffers[2];
+		uint64_t *spilled;
+		/* for the tiles of each chunk, and of each rank in it: the keys that came */
+		uint32_t *counts;
+	} ranks[CUA__SHARD_DIRECT_RANKS];
+	size_t zeros; /* bytes of the counters, at the beginning of the memory */
+};
+
+/*
+ * The first tile of a chunk. The first chunks are small, because the tables wait for the first. The last are
+ * full, or may be empty for some ranks.
+ */
+static uint64_t first_tile(const struct finds *f, uint64_t c)
+{
+	const uint64_t first = c < RAMP ? ((uint64_t)LEAST_TILES << c) - LEAST_TILES
+					: (c - RAMP + 1) * MOST_TILES - LEAST_TILES;
+
+	return first < f->tiles ? first : f->tiles;
+}
+
+static void shape(const struct cua_sharded_map *m, struct finds *f)
+{
+	const uint64_t most = most_of(m);
+	const uint32_t mean = CUA__SHARD_TILE / m->group->size;
+	/* an owner may have some frequent keys more than the others */
+	const uint32_t room = mean + mean / 8 + (uint32_t)(8 * sqrt((double)mean));
+
+	f->tiles = most / CUA__SHARD_TILE + (most % CUA__SHARD_TILE != 0);
+	while (first_tile(f, f->chunks) < f->tiles)
+		f->chunks++;
+	f->room = ((room < CUA__SHARD_TILE ? room : CUA__SHARD_TILE) + 31) / 32 * 32;
+}
+
+/* Sets *at to the next `bytes` bytes; measures only if base is NULL. */
+static void lay(char *base, size_t *used, size_t bytes, void *at)
+{
+	if (base)
+		*(void **)at = base + *used;
+	*used += cua__scratch_size(bytes);
+}
+
+static size_t lay_out(const struct cua_sharded_map *m, struct finds *f, uint32_t i, char *base)
+{
+	const size_t ranks = m->group->size;
+	const size_t parts = ranks * (f->tiles < MOST_TILES ? f->tiles : MOST_TILES);
+	const size_t keys = parts * f->room;
+	size_t used = 0;
+
+	lay(base, &used, sizeof(uint64_t), &f->ranks[i].spilled);
+	lay(base, &used, f->tiles * ranks * sizeof(uint32_t), &f->ranks[i].counts);
+	f->zeros = used;
+	for (int k = 0; k < 2; k++) {
+		struct buffers *buffers = &f->ranks[i].buffers[k];
+
+		lay(base, &used, keys * m->key_size, &buffers->keys);
+		lay(base, &used, parts * sizeof(uint32_t), &buffers->counts);
+		lay(base, &used, keys / 8, &buffers->found);
+		lay(base, &used, keys * sizeof(CUA__SHARD_OFFSET), &buffers->offsets);
+		lay(base, &used, keys * m->value_size, &buffers->values);
+	}
+	return used;
+}
+
+/* The first key of a rank's chunk. */
+static uint64_t first_key(const struct finds *f, const struct cua__shard_of_rank *s, uint64_t c)
+{
+	const uint64_t first = first_tile(f, c) * CUA__SHARD_TILE;
+
+	return first < s->n ? first : s->n;
+}
+
+static struct cua__shard_keys keys_of(const struct cua_sharded_map *m, const struct finds *f,
+				      uint32_t i, uint64_t c)
+{
+	const struct buffers *own = &f->ranks[i].buffers[c % 2];
+	const struct cua__shard_of_rank *s = &m->shards[i];
+	const uint64_t first = first_key(f, s, c), end = first_key(f, s, c + 1);
+	const uint64_t tile = first_tile(f, c), tiles = first_tile(f, c + 1) - tile;
+	struct cua__shard_keys k = {
+		.seed = m->seed,
+		.ranks = m->group->size,
+		.key_size = m->key_size,
+		.value_size = m->value_size,
+		.n = (uint32_t)(end - first),
+		.room = f->room,
+		.keys = s->keys + first * m->key_size,
+		.spilled = f->ranks[i].spilled,
+		.found_out = s->results ? s->results + first : NULL,
+	};
+
+	if (f->b->call == CUA__SHARDED_FIND)
+		k.values_out = s->values_out + first * m->value_size;
+	for (uint32_t r = 0; r < k.ranks; r++) {
+		/* the parts of this rank at owner r, and those of owner r at this rank */
+		const size_t there = i * tiles, here = r * tiles;
+
+		k.keys_to[r] = f->ranks[r].buffers[c % 2].keys + there * f->room * m->key_size;
+		k.counts_to[r] = f->ranks[r].counts + tile * k.ranks + there;
+		k.counts[r] = own->counts + here;
+		k.offsets[r] = own->offsets + here * f->room;
+		k.values[r] = own->values + here * f->room * m->value_size;
+		k.found[r] = own->found + here * f->room / 32;
+	}
+	return k;
+}
+
+static enum cua_status send_or_take(struct cua_sharded_map *m, const struct finds *f, uint64_t c,
+				    int take)
+{
+	struct cua_group *side = m->side;
+	enum cua_status status = CUA_OK;
+
+	for (uint32_t i = 0; i < side->local && !status; i++) {
+		const struct cua__shard_keys k = keys_of(m, f, i, c);
+		struct cua_context *ctx = side->contexts[i];
+		const struct cua__shard_ops *ops = CUA__OPS(ctx, shard);
+
+		CUA__GROUP_IN(ctx, status,
+			      take ? ops->take_answers(ctx, &k) : ops->send_keys(ctx, &k));
+	}
+	return status;
+}
+
+static enum cua_status find(struct cua_sharded_map *m, const struct finds *f, uint64_t c)
+{
+	const uint32_t ranks = m->group->size;
+	const uint64_t tile = first_tile(f, c), tiles = first_tile(f, c + 1) - tile;
+	enum cua_status status = CUA_OK;
+
+	for (uint32_t i = 0; i < ranks && !status; i++) {
+		struct cua_context *ctx = m->group->contexts[i];
+		struct cua__hashmap_parts parts = {
+			.sources = ranks,
+			.parts = (uint32_t)tiles,
+			.room = f->room,
+			.keys = f->ranks[i].buffers[c % 2].keys,
+			.counts = f->ranks[i].counts + tile * ranks,
+		};
+
+		for (uint32_t r = 0; r < ranks; r++) {
+			const struct buffers *of_rank = &f->ranks[r].buffers[c % 2];
+			const size_t there = i * tiles * f->room;
+
+			if (f->b->call == CUA__SHARDED_FIND)
+				parts.values_out[r] = of_rank->values + there * m->value_size;
+			parts.found[r] = of_rank->found + there / 32;
+		}
+		CUA__GROUP_IN(
+			ctx, status,
+			CUA__OPS(ctx, hashmap)->find_parts(ctx, &m->shards[i].table->view, &parts));
+	}
+	return status;
+}
+
+static enum cua_status find_chunks(struct cua_sharded_map *m, const struct finds *f)
+{
+	struct cua_group *g = m->group, *side = m->side;
+	enum cua_status status = order(g, side);
+
+	for (uint64_t c = 0; c < f->chunks && !status; c++) {
+		status = send_or_take(m, f, c, 0);
+		if (!status)
+			status = order(side, g);
+		if (!status && c)
+			status = order(g, side);
+		if (!status)
+			status = find(m, f, c);
+		if (!status && c)
+			status = send_or_take(m, f, c - 1, 1);
+	}
+	if (!status)
+		status = order(g, side);
+	return status ? status : send_or_take(m, f, f->chunks - 1, 1);
+}
+
+static enum cua_status run_finds(struct cua_sharded_map *m, struct finds *f, struct workspaces *w)
+{
+	uint64_t spilled[CUA__SHARD_DIRECT_RANKS];
+	struct cua_group *g = m->group;
+	enum cua_status status = CUA_OK, last;
+
+	for (uint32_t i = 0; i < g->local; i++) {
+		lay_out(m, f, i, w->memory[i]);
+		if (!status)
+			CUA__GROUP_IN(g->contexts[i], status,
+				      g->contexts[i]->runtime->set_bytes(
+					      g->contexts[i], w->memory[i], 0, f->zeros));
+	}
+	if (!status)
+		status = find_chunks(m, f);
+	/* also after an error, the workspaces are not to be used before the side streams are done */
+	last = order(m->side, g);
+	status = status ? status : last;
+	for (uint32_t i = 0; i < g->local && !status; i++)
+		CUA__GROUP_IN(g->contexts[i], status,
+			      g->contexts[i]->runtime->copy(g->contexts[i], &spilled[i],
+							    f->ranks[i].spilled,
+							    sizeof(spilled[i])));
+	status = wait(g, status);
+	for (uint32_t i = 0; i < g->local && !status; i++)
+		m->shards[i].n = spilled[i] ? m->shards[i].n : 0;
+	return status ? status : cua__sharded_rounds(m, f->b, most_of(m), CUA_OK);
+}
+
+static enum cua_status try_finds(struct cua_sharded_map *m, const struct cua__sharded_bulk *b,
+				 int *done)
+{
+	struct finds f = {.b = b};
+	struct workspaces w;
+
+	shape(m, &f);
+	if (!f.chunks)
+		return CUA_OK;
+	*done = take_workspaces(m->group, &w, lay_out(m, &f, 0, NULL));
+	return give_back(&w, *done ? run_finds(m, &f, &w) : CUA_OK);
+}
+
+/* ---- all calls ---- */
+
+enum cua_status cua__sharded_direct(struct cua_sharded_map *m, const struct cua__sharded_bulk *b,
+				    int *done)
+{
+	const struct cua__shard_of_rank *s = &m->shards[0];
+
+	*done = !m->group->has_transport && m->group->size == 1;
+	if (*done && b->call == CUA__SHARDED_BUILD)
+		return cua_hashmap_build_n(s->table, s->n, s->keys, s->values, s->results);
+	if (*done)
+		return cua__sharded_work(s->table, b, s->n, s->keys, s->values, s->values_out,
+					 s->results);
+	if (!m->side)
+		return CUA_OK;
+	switch (b->call) {
+	case CUA__SHARDED_BUILD:
+	case CUA__SHARDED_INSERT: return try_insert(m, b, done);
+	case CUA__SHARDED_FIND:
+	case CUA__SHARDED_CONTAINS: return try_finds(m, b, done);
+	default: return CUA_OK;
+	}
+}
