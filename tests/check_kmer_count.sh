@@ -206,6 +206,17 @@ for k in $lengths; do
     awk '{ print $1, $2 * 2 }' model >model.twice
     same "growing, $backend, k = $k" model.twice dump
   done
+  # by several ranks: the bytes of a single context, also from files of little or nothing
+  for backend in $backends; do
+    for ranks in 1 2 3 5; do
+      runs 0 "$ranks ranks, $backend" -b "$backend" -r $ranks -k "$k" -d dump -o histogram in/lines.fa
+      same "$ranks ranks, $backend, k = $k" model dump
+      same "histogram of $ranks ranks, $backend, k = $k" model.histogram histogram
+      runs 0 "growing, $ranks ranks, $backend" -b "$backend" --ranks=$ranks -t 1 -k "$k" --capacity=1 -d dump \
+        in/lines.fa in/line.fq.gz
+      same "growing, $ranks ranks, $backend, k = $k" model.twice dump
+    done
+  done
   model "$k" 0 sequences >model
   runs 0 "not canonical, k = $k" -k "$k" --no-canonical -d dump -b cpu in/line.fa
   same "not canonical, k = $k" model dump
@@ -238,9 +249,14 @@ printf '>' >title.fa
 printf '>a\n\n>b\n>c\nNNNN\n>d' >empty.fa
 printf '@a\n\n+\n\n@b\n+\n@c\n\n+\n' >empty.fq
 gzip -c nothing >nothing.gz
-for file in nothing lines title.fa empty.fa empty.fq nothing.gz; do
-  runs 0 "$file" -k 4 -d dump -o histogram $file
-  [ ! -s dump ] && [ ! -s histogram ] || fail "$file: k-mers of nothing"
+printf '>a\nACGT\n' >single.fa
+for ranks in 1 3; do
+  for file in nothing lines title.fa empty.fa empty.fq nothing.gz; do
+    runs 0 "$file, $ranks ranks" -r $ranks -k 4 -d dump -o histogram $file
+    [ ! -s dump ] && [ ! -s histogram ] || fail "$file, $ranks ranks: k-mers of nothing"
+  done
+  runs 0 "a single k-mer, $ranks ranks" -r $ranks -k 4 -d - single.fa
+  [ "$(cat stdout)" = "ACGT 1" ] || fail "a single k-mer, $ranks ranks: not ACGT 1"
 done
 
 # ---- many k-mers: several batches, and growth between them ----
@@ -257,6 +273,33 @@ for backend in $backends; do
   grep -q 'the table grew [1-9][0-9]* times' stderr || fail "many: a map with a quarter of the slots did not grow"
   awk '/ k-mers, / && $2 > 1048576 { ok = 1 } END { exit !ok }' stderr || fail "many: not more than a batch"
   same "many, $backend" model dump
+  for ranks in 2 3 5; do
+    runs 0 "many, $ranks ranks, $backend" -b "$backend" -r $ranks --capacity 1 -d dump <many.fa -
+    same "many, $ranks ranks, $backend" model dump
+  done
+done
+
+# ---- many different k-mers: the shards of several ranks grow ----
+
+awk 'BEGIN {
+    srand(1)
+    print ">a"
+    for (i = 0; i < 4000; i++) {
+      line = ""
+      for (j = 0; j < 60; j++)
+        line = line substr("ACGT", int(rand() * 4) + 1, 1)
+      print line
+    }
+  }' >different.fa
+for backend in $backends; do
+  runs 0 "different" -b "$backend" -d dump -o histogram different.fa
+  for ranks in 2 5; do
+    runs 0 "different, $ranks ranks, $backend" -b "$backend" -r $ranks --capacity 1000 -v -d dump.ranks \
+      -o histogram.ranks different.fa
+    grep -q 'the table grew [1-9][0-9]* times' stderr || fail "different, $ranks ranks, $backend: it did not grow"
+    same "different, $ranks ranks, $backend" dump dump.ranks
+    same "histogram of different, $ranks ranks, $backend" histogram histogram.ranks
+  done
 done
 
 # ---- outputs ----
@@ -404,6 +447,7 @@ error 2 "no value" "option '-k' needs a value" in/line.fa -k
 error 2 "unknown backend" "unknown backend 'tpu'" -b tpu in/line.fa
 for number in 0 -1 x 1x '' 99999999999999999999; do
   error 2 "threads '$number'" "'$number' is not a number of threads" -t "$number" in/line.fa
+  error 2 "ranks '$number'" "'$number' is not a number of ranks \\(1 to 64\\)" -r "$number" in/line.fa
   error 2 "capacity '$number'" "'$number' is not a number of k-mers" --capacity "$number" in/line.fa
   error 2 "high '$number'" "'$number' is not a count" --high "$number" in/line.fa
 done
@@ -417,8 +461,12 @@ for k in 0 32 33 64 -1; do
   error 2 "k = $k" "'$k' is not a length of k-mers \\(1 to 31\\)" -k "$k" in/line.fa
 done
 error 2 "an output that is read" "'in/line.fa' is also an input" -o in/line.fa in/lines.fa in/line.fa
+error 2 "65 ranks" "'65' is not a number of ranks" --ranks 65 in/line.fa
 error 1 "no memory" "table of k-mers: " --capacity 18446744073709551615 in/line.fa
+error 1 "no memory of ranks" "table of k-mers: " -r 2 --capacity 18446744073709551615 in/line.fa
 CUDA_VISIBLE_DEVICES='' error 1 "no GPU" "CUDA: (no usable CUDA device|this library was built without CUDA)" -b cuda in/line.fa
+CUDA_VISIBLE_DEVICES='' error 1 "no GPU for ranks" "CUDA: (no usable CUDA device|this library was built without CUDA)" \
+  -b cuda -r 2 in/line.fa
 
 error 1 "missing file" "missing: No such file or directory" in/line.fa missing
 error 1 "folder" "in: Is a directory" in

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Counts batches of k-mers in a hash map from k-mer to count. The map grows when it is full. */
+/*
+ * Counts batches of k-mers in a hash map from k-mer to count. The map grows when it is full. Several
+ * ranks count in sharded.c instead.
+ */
 #include <stdlib.h>
 
 #include "kmer-count.h"
@@ -32,17 +35,31 @@ static uint64_t map_capacity(const struct counter *c)
 	return capacity;
 }
 
+/* The number of distinct k-mers. */
+static uint64_t map_size(const struct counter *c)
+{
+	uint64_t size;
+
+	check(c, cua_hashmap_size(c->map, &size), "size");
+	return size;
+}
+
 static void grow(struct counter *c, uint64_t capacity)
 {
 	check(c, cua_hashmap_resize(c->map, capacity), "growing the table");
 	c->growths++;
 }
 
-void counter_open(struct counter *c, enum cua_backend backend, unsigned threads, uint64_t capacity,
-		  size_t batch)
+void counter_open(struct counter *c, uint32_t ranks, enum cua_backend backend, unsigned threads,
+		  uint64_t capacity, size_t batch)
 {
-	enum cua_status status = cua_context_create(backend, 0, &c->ctx);
+	enum cua_status status;
 
+	if (ranks > 1) {
+		sharded_open(&c->sharded, ranks, backend, threads, capacity, batch);
+		return;
+	}
+	status = cua_context_create(backend, 0, &c->ctx);
 	if (status)
 		die("%s: %s", backend == CUA_BACKEND_CUDA ? "CUDA" : "starting",
 		    cua_strerror(status));
@@ -54,7 +71,6 @@ void counter_open(struct counter *c, enum cua_backend backend, unsigned threads,
 	c->keys = (uint64_t *)backend_alloc(c, batch, sizeof(*c->keys));
 	c->results = (uint8_t *)backend_alloc(c, batch, sizeof(*c->results));
 	c->host_results = (uint8_t *)must_alloc(batch, sizeof(*c->host_results));
-	c->growths = 0;
 }
 
 /*
@@ -87,22 +103,18 @@ static size_t add_one(struct counter *c, uint64_t *keys, size_t n)
 
 void counter_add(struct counter *c, uint64_t *keys, size_t n)
 {
+	if (c->sharded.ranks) {
+		sharded_add(&c->sharded, keys, n);
+		return;
+	}
 	while ((n = add_one(c, keys, n)) > 0) {
 		uint64_t capacity = map_capacity(c);
 
 		/* room for all n keys, though many may be equal */
 		grow(c, capacity + (n > capacity ? n : capacity));
 	}
-	if (counter_size(c) * 100 > map_capacity(c) * LOAD_MAX)
+	if (map_size(c) * 100 > map_capacity(c) * LOAD_MAX)
 		grow(c, 2 * map_capacity(c));
-}
-
-uint64_t counter_size(struct counter *c)
-{
-	uint64_t size;
-
-	check(c, cua_hashmap_size(c->map, &size), "size");
-	return size;
 }
 
 static uint64_t *to_host(struct counter *c, uint64_t *p, uint64_t n)
@@ -116,10 +128,13 @@ static uint64_t *to_host(struct counter *c, uint64_t *p, uint64_t n)
 
 uint64_t counter_read(struct counter *c, uint64_t **keys, uint64_t **counts)
 {
-	uint64_t n = counter_size(c);
-	uint64_t *backend_keys = (uint64_t *)backend_alloc(c, n, sizeof(*backend_keys));
-	uint64_t *backend_counts = (uint64_t *)backend_alloc(c, n, sizeof(*backend_counts));
+	uint64_t n, *backend_keys, *backend_counts;
 
+	if (c->sharded.ranks)
+		return sharded_read(&c->sharded, keys, counts);
+	n = map_size(c);
+	backend_keys = (uint64_t *)backend_alloc(c, n, sizeof(*backend_keys));
+	backend_counts = (uint64_t *)backend_alloc(c, n, sizeof(*backend_counts));
 	check(c,
 	      cua_hashmap_retrieve(c->map, CUA_HASHMAP_SORTED, n, backend_keys, backend_counts, &n),
 	      "reading the table");
@@ -128,8 +143,22 @@ uint64_t counter_read(struct counter *c, uint64_t **keys, uint64_t **counts)
 	return n;
 }
 
+enum cua_backend counter_backend(const struct counter *c)
+{
+	return cua_context_backend(c->sharded.ranks ? c->sharded.contexts[0] : c->ctx);
+}
+
+unsigned counter_growths(const struct counter *c)
+{
+	return c->sharded.ranks ? c->sharded.growths : c->growths;
+}
+
 void counter_close(struct counter *c)
 {
+	if (c->sharded.ranks) {
+		sharded_close(&c->sharded);
+		return;
+	}
 	free(c->host_results);
 	cua_free(c->ctx, c->keys);
 	cua_free(c->ctx, c->results);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Counts the k-mers of FASTA and FASTQ files in a cua_hashmap, on a GPU or the CPU.
+ * Counts the k-mers of FASTA and FASTQ files in a cua_hashmap, on a GPU or the CPU, or in a
+ * cua_sharded_map, on several GPUs.
  *
  *     cc *.c $(pkg-config --cflags --libs cuatomic) -lz -pthread -o kmer-count
  *     ./kmer-count --help
@@ -39,7 +40,10 @@ static const char help_text[] =
 	"  -d, --dump=FILE              lines 'K-MER COUNT', sorted\n"
 	"  -b, --backend=auto|cpu|cuda  where to count; auto (the default): on the first GPU,\n"
 	"                               or without a GPU on the CPU\n"
-	"  -t, --threads=N              threads of the CPU backend, 1 to 1024\n"
+	"  -r, --ranks=N                1 to 64 (1): divide the table among N contexts; the counts\n"
+	"                               are the same. Rank R has GPU R modulo the number of\n"
+	"                               GPUs, or a context of the CPU\n"
+	"  -t, --threads=N              threads of the CPU backend, 1 to 1024, for each rank\n"
 	"      --capacity=N             initial capacity of the table, in distinct k-mers\n"
 	"                               (1000000); the table grows when it is full\n"
 	"  -v, --verbose                print totals on standard error at the end\n"
@@ -51,6 +55,7 @@ static const char help_text[] =
 
 struct options {
 	unsigned k, threads;
+	uint32_t ranks;
 	int canonical, verbose;
 	enum cua_backend backend;
 	uint64_t high, capacity;
@@ -372,7 +377,7 @@ static void run(const struct options *o)
 	output_open(&outputs[1], o->dump);
 	if (output_same(&outputs[0], &outputs[1]))
 		usage_error("histogram and dump cannot both go to '%s'", o->dump);
-	counter_open(&counter, o->backend, o->threads, o->capacity, BATCH);
+	counter_open(&counter, o->ranks, o->backend, o->threads, o->capacity, BATCH);
 	reader_start(&reader, o);
 	n_kmers = count_all(&reader, &counter, isatty(STDERR_FILENO) ? total : 0);
 	reader_end(&reader);
@@ -386,8 +391,8 @@ static void run(const struct options *o)
 		fprintf(stderr,
 			"kmer-count: %llu k-mers, %llu distinct, in %.3f s on the %s; the table grew %u times\n",
 			(unsigned long long)n_kmers, (unsigned long long)n, now() - start,
-			cua_context_backend(counter.ctx) == CUA_BACKEND_CUDA ? "GPU" : "CPU",
-			counter.growths);
+			counter_backend(&counter) == CUA_BACKEND_CUDA ? "GPU" : "CPU",
+			counter_growths(&counter));
 	free(kmers);
 	free(counts);
 	counter_close(&counter);
@@ -451,6 +456,7 @@ static void parse(int argc, char **argv, struct options *o)
 		{"high", required_argument, NULL, HIGH},
 		{"dump", required_argument, NULL, 'd'},
 		{"backend", required_argument, NULL, 'b'},
+		{"ranks", required_argument, NULL, 'r'},
 		{"threads", required_argument, NULL, 't'},
 		{"capacity", required_argument, NULL, CAPACITY},
 		{"verbose", no_argument, NULL, 'v'},
@@ -463,7 +469,7 @@ static void parse(int argc, char **argv, struct options *o)
 	int c, n_stdin = 0;
 
 	opterr = 0;
-	while ((c = getopt_long(argc, argv, ":k:o:d:b:t:vhV", names, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, ":k:o:d:b:r:t:vhV", names, NULL)) != -1) {
 		switch (c) {
 		case 'k': k = parse_number(optarg, "length of k-mers", 1, K_MAX); break;
 		case NO_CANONICAL: o->canonical = 0; break;
@@ -471,6 +477,9 @@ static void parse(int argc, char **argv, struct options *o)
 		case HIGH: o->high = parse_number(optarg, "count", 1, 100000000); break;
 		case 'd': o->dump = optarg; break;
 		case 'b': o->backend = parse_backend(optarg); break;
+		case 'r':
+			o->ranks = (uint32_t)parse_number(optarg, "number of ranks", 1, RANKS_MAX);
+			break;
 		case 't':
 			o->threads = (unsigned)parse_number(optarg, "number of threads", 1, 1024);
 			break;
@@ -509,8 +518,11 @@ static void parse(int argc, char **argv, struct options *o)
 
 int main(int argc, char **argv)
 {
-	struct options o = {
-		.canonical = 1, .backend = CUA_BACKEND_AUTO, .high = 10000, .capacity = 1000000};
+	struct options o = {.ranks = 1,
+			    .canonical = 1,
+			    .backend = CUA_BACKEND_AUTO,
+			    .high = 10000,
+			    .capacity = 1000000};
 
 	parse(argc, argv, &o);
 	run(&o);

@@ -83,9 +83,32 @@ int reads_open(struct reads *r, const char *path);
 long reads_next(struct reads *r, uint8_t *letters, size_t max);
 void reads_close(struct reads *r);
 
-/* ---- counter.c: the counts of k-mers ---- */
+/* ---- sharded.c: the counts of k-mers by several ranks, in a map divided among them ---- */
+
+#define RANKS_MAX 64u
+
+struct sharded {
+	uint32_t ranks; /* all are in this process */
+	struct cua_context *contexts[RANKS_MAX];
+	struct cua_group *group;
+	struct cua_sharded_map *map;
+	/* a part of a batch, and as many ones, in the memory of each rank */
+	uint64_t *keys[RANKS_MAX], *ones[RANKS_MAX];
+	uint64_t slots; /* of all shards */
+	unsigned growths;
+};
+
+/* As the functions of counter.c, which also use these. s is all zero. */
+void sharded_open(struct sharded *s, uint32_t ranks, enum cua_backend backend, unsigned threads,
+		  uint64_t capacity, size_t batch);
+void sharded_add(struct sharded *s, const uint64_t *keys, size_t n);
+uint64_t sharded_read(struct sharded *s, uint64_t **keys, uint64_t **counts);
+void sharded_close(struct sharded *s);
+
+/* ---- counter.c: the counts of k-mers, in a map of a single context or by several ranks ---- */
 
 struct counter {
+	struct sharded sharded; /* used if it has ranks; the members below are then unused */
 	struct cua_context *ctx;
 	struct cua_hashmap *map;
 	size_t batch;
@@ -96,20 +119,22 @@ struct counter {
 };
 
 /*
- * Opens a counter with room for `capacity` k-mers and batches of up to `batch` k-mers. threads = 0:
- * the default of the context.
+ * Opens a counter with room for `capacity` k-mers and batches of up to `batch` k-mers. With a single
+ * rank the counter has a context of its own and no group. threads = 0: the default of each context.
+ * c is all zero.
  */
-void counter_open(struct counter *c, enum cua_backend backend, unsigned threads, uint64_t capacity,
-		  size_t batch);
+void counter_open(struct counter *c, uint32_t ranks, enum cua_backend backend, unsigned threads,
+		  uint64_t capacity, size_t batch);
 /* Counts n k-mers in host memory, and overwrites them. */
 void counter_add(struct counter *c, uint64_t *keys, size_t n);
-/* The number of distinct k-mers. */
-uint64_t counter_size(struct counter *c);
 /*
  * Sets *keys and *counts to all k-mers and their counts, sorted by k-mer, in memory from malloc.
  * Returns their number.
  */
 uint64_t counter_read(struct counter *c, uint64_t **keys, uint64_t **counts);
+/* The backend that counts, and how often the table grew. */
+enum cua_backend counter_backend(const struct counter *c);
+unsigned counter_growths(const struct counter *c);
 void counter_close(struct counter *c);
 
 /* ---- output.c: output files that are written completely or not at all ---- */
