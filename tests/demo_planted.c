@@ -30,4 +30,5 @@ static int plant(const char *what)
 #include "../tools/cuatomic.c"
 #include "../tools/demo.c"
 #include "../tools/demo_parts.c"
+#include "../tools/demo_piece.c"
 #include "../tools/info.c"

@@ -176,7 +176,7 @@ static int print_table(struct cua_context *const *contexts)
 		snprintf(text, sizeof(text), "%.0f%s", part->result[cpu ? DEMO_CPU : DEMO_GPU],
 			 part->unit);
 		printf("%-20s %-29s", part->name, text);
-		for (int i = 0; i < DEMO_DEVICES; i++) {
+		for (int i = 0; i < DEMO_COLUMNS; i++) {
 			const double ms = part->seconds[i] * 1e3;
 
 			snprintf(text, sizeof(text), ms < 100 ? "%.3f ms" : "%.0f ms", ms);
@@ -196,7 +196,7 @@ static int print_table(struct cua_context *const *contexts)
 int tool_demo(int argc, char **argv)
 {
 	struct tool_options o;
-	struct cua_context *contexts[DEMO_DEVICES] = {NULL};
+	struct cua_context *contexts[DEMO_COLUMNS] = {NULL};
 	struct input in = {.data = NULL};
 	size_t at = 0, n;
 	int wrong, status = tool_parse_options(argc, argv, ":b:t:", &o);

@@ -3,68 +3,25 @@
  * The parts of the demonstration. Each calls the library on a piece of the file, and compares each
  * result with a serial reference: plain loops, and a sorted array of words.
  */
-#include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/random.h>
 
 #include "demo.h"
 
-/* Arrays in host memory and on the device: the bytes in three types, words, queries, results. */
-enum { U8, U32, F64, KEYS, POSITIONS, QUERIES, OUT_A, OUT_B, ARRAYS };
-
-/* The hash of a word, and the position of its first byte. */
-struct word {
-	uint64_t key, position;
-};
-
-static int word_order(const void *a, const void *b)
-{
-	const struct word *x = a, *y = b;
-
-	if (x->key != y->key)
-		return x->key < y->key ? -1 : 1;
-	return x->position < y->position ? -1 : x->position > y->position;
-}
-
-/* The piece, and the part that runs on a device. */
-struct demo {
-	const uint8_t *bytes;
-	size_t n;
-	uint64_t count[256];                /* of each byte */
-	double reduced[CUA_REDUCE_DOT + 1]; /* the bytes, by an enum cua_reduce_op */
-	/* the words, sorted; words[first[q]] to words[first[q + 1] - 1] have the key queries[q] */
-	struct word *words;
-	uint64_t *first, *queries;
-	size_t n_words, n_keys, n_queries;
-	void *host[ARRAYS], *on[ARRAYS];
-	size_t array_bytes; /* of each array */
-	struct demo_part *part;
-	int device;
-	struct cua_context *ctx;
-	double clock;
-};
-
-/* The test build defines it as 1 for the name of a check whose expected result shall be wrong. */
-#ifndef CUATOMIC_DEMO_PLANT
-#define CUATOMIC_DEMO_PLANT(what) 0
-#endif
-
-static const char *const device_names[DEMO_DEVICES] = {"CPU", "GPU"};
+static const char *const device_names[DEMO_COLUMNS] = {"CPU", "GPU"};
 
 /* Waits until the work of a call is done, and starts the clock. An error ends the process. */
 static void need(struct demo *d, enum cua_status status)
 {
-	const char *part = d->part->name, *device = device_names[d->device];
+	const char *part = d->part->name;
 
 	if (status == CUA_OK)
 		status = cua_context_synchronize(d->ctx);
 	if (status == CUA_ERROR_CUDA)
-		tool_die("%s, %s: %s (CUDA error %d)", part, device, cua_strerror(status),
+		tool_die("%s, %s: %s (CUDA error %d)", part, d->where, cua_strerror(status),
 			 cua_context_cuda_error(d->ctx));
 	if (status != CUA_OK)
-		tool_die("%s, %s: %s", part, device, cua_strerror(status));
+		tool_die("%s, %s: %s", part, d->where, cua_strerror(status));
 	d->clock = tool_now();
 }
 
@@ -74,29 +31,7 @@ static void timed(struct demo *d, enum cua_status status)
 	const double start = d->clock;
 
 	need(d, status);
-	d->part->seconds[d->device] += d->clock - start;
-}
-
-/*
- * Compares a result. A difference makes the row wrong, and the first difference is reported. All
- * expected results are whole numbers below 2^53, which a double holds exactly.
- */
-static void verify(struct demo *d, const char *what, double got, double expected)
-{
-	expected += CUATOMIC_DEMO_PLANT(what);
-	if (got != expected && !d->part->wrong)
-		tool_error("%s, %s: %s is %.17g, the reference has %.17g", d->part->name,
-			   device_names[d->device], what, got, expected);
-	d->part->wrong |= got != expected;
-}
-
-/* Compares a result, and adds it to that of the row. */
-static void verify_result(struct demo *d, const char *what, double got, double expected)
-{
-	double *result = &d->part->result[d->device];
-
-	verify(d, what, got, expected);
-	*result = d->part->combine ? d->part->combine(*result, got) : *result + got;
+	d->part->seconds[d->column] += d->clock - start;
 }
 
 /* Returns an array for results. All its bits are set: no result of an earlier call remains. */
@@ -129,7 +64,7 @@ static void run_reduce(struct demo *d)
 	double result = NAN;
 
 	timed(d, cua_reduce(d->ctx, &options, part->op, CUA_F64, d->n, x, y, &result));
-	verify_result(d, part->name, result, d->reduced[part->op]);
+	demo_verify_result(d, part->name, result, d->reduced[part->op]);
 }
 
 /* Sums a segment for each word: its bytes, and the white space that follows. */
@@ -145,7 +80,7 @@ static void run_segments(struct demo *d)
 
 		for (size_t k = offsets[s]; k < offsets[s + 1]; k++)
 			expected += d->bytes[k];
-		verify_result(d, "sum of a segment", sums[s], expected);
+		demo_verify_result(d, "sum of a segment", sums[s], expected);
 	}
 }
 
@@ -164,10 +99,10 @@ static void run_runs(struct demo *d)
 	for (size_t k = 0, end = 0; k < d->n; k = end, run++) {
 		while (end < d->n && d->bytes[end] == d->bytes[k])
 			end++;
-		verify(d, "byte of a run", keys[run], d->bytes[k]);
-		verify(d, "sum of a run", sums[run], (end - k) * d->bytes[k]);
+		demo_verify(d, "byte of a run", keys[run], d->bytes[k]);
+		demo_verify(d, "sum of a run", sums[run], (end - k) * d->bytes[k]);
 	}
-	verify_result(d, "number of runs", n, run);
+	demo_verify_result(d, "number of runs", n, run);
 }
 
 /* ---- filters, histograms, fill ---- */
@@ -186,8 +121,8 @@ static void run_filter(struct demo *d)
 	for (size_t k = 0; k < n; k++)
 		count[kept[k]]++;
 	for (int byte = 0; byte < 256; byte++)
-		verify_result(d, "count of a kept byte", count[byte],
-			      byte <= limit ? d->count[byte] : 0);
+		demo_verify_result(d, "count of a kept byte", count[byte],
+				   byte <= limit ? d->count[byte] : 0);
 }
 
 static void run_filter_in_order(struct demo *d)
@@ -201,9 +136,9 @@ static void run_filter_in_order(struct demo *d)
 	kept = results(d, OUT_A);
 	for (size_t k = 0; k < d->n; k++) {
 		if (d->bytes[k] <= limit)
-			verify(d, "byte kept in order", kept[expected++], d->bytes[k]);
+			demo_verify(d, "byte kept in order", kept[expected++], d->bytes[k]);
 	}
-	verify_result(d, "number kept in order", n, expected);
+	demo_verify_result(d, "number kept in order", n, expected);
 }
 
 /* A bin for each byte, then sixteen bins of sixteen bytes. */
@@ -216,11 +151,11 @@ static void run_histograms(struct demo *d)
 	timed(d,
 	      cua_histogram_even(d->ctx, NULL, CUA_U8, d->n, d->on[U8], 16, &lower, &upper, even));
 	for (int byte = 0; byte < 256; byte++) {
-		verify_result(d, "count of a byte", bytes[byte], d->count[byte]);
+		demo_verify_result(d, "count of a byte", bytes[byte], d->count[byte]);
 		expected[byte / 16] += d->count[byte];
 	}
 	for (int bin = 0; bin < 16; bin++)
-		verify(d, "count of sixteen bytes", even[bin], expected[bin]);
+		demo_verify(d, "count of sixteen bytes", even[bin], expected[bin]);
 }
 
 static void run_fill(struct demo *d)
@@ -232,7 +167,7 @@ static void run_fill(struct demo *d)
 	filled = results(d, OUT_A);
 	for (size_t k = 0; k < d->n; k++)
 		same += filled[k] == pattern;
-	verify_result(d, "number of elements filled", same, d->n);
+	demo_verify_result(d, "number of elements filled", same, d->n);
 }
 
 /* ---- hash tables: the keys are hashes of words ---- */
@@ -258,18 +193,18 @@ static void run_map(struct demo *d)
 	for (size_t q = 0; q < d->n_queries; q++) {
 		const uint64_t expected = d->first[q + 1] - d->first[q];
 
-		verify(d, "word found", found[q], expected > 0);
+		demo_verify(d, "word found", found[q], expected > 0);
 		if (expected > 0)
-			verify(d, "count of a word", counts[q], expected);
+			demo_verify(d, "count of a word", counts[q], expected);
 	}
-	verify_result(d, "number of keys", keys, d->n_keys);
+	demo_verify_result(d, "number of keys", keys, d->n_keys);
 }
 
 /* Inserts the position of each word, then retrieves the positions of each query. */
 static void run_multimap(struct demo *d)
 {
 	const uint64_t *first, *positions;
-	struct word *words;
+	struct demo_word *words;
 	struct cua_multimap *map;
 	uint64_t n = 0;
 
@@ -283,16 +218,16 @@ static void run_multimap(struct demo *d)
 	positions = results(d, OUT_B);
 	words = tool_alloc(d->n_words * sizeof(*words));
 	for (size_t q = 0; q <= d->n_queries; q++)
-		verify(d, "first position of a word", first[q], d->first[q]);
+		demo_verify(d, "first position of a word", first[q], d->first[q]);
 	for (size_t q = 0; q < d->n_queries; q++) {
 		for (size_t k = d->first[q]; k < d->first[q + 1]; k++)
-			words[k] = (struct word){d->queries[q], positions[k]};
+			words[k] = (struct demo_word){d->queries[q], positions[k]};
 	}
 	/* the positions of a word are in any order */
-	qsort(words, d->n_words, sizeof(*words), word_order);
+	qsort(words, d->n_words, sizeof(*words), demo_word_order);
 	for (size_t k = 0; k < d->n_words; k++)
-		verify(d, "position of a word", words[k].position, d->words[k].position);
-	verify_result(d, "number of positions", n, d->n_words);
+		demo_verify(d, "position of a word", words[k].position, d->words[k].position);
+	demo_verify_result(d, "number of positions", n, d->n_words);
 	free(words);
 }
 
@@ -306,7 +241,7 @@ static void run_chained(struct demo *d)
 
 	need(d, cua_chained_create(d->ctx, NULL, d->n_words + 1, d->n_words, &table));
 	timed(d, cua_chained_insert_n(table, d->n_words, d->on[POSITIONS], d->on[KEYS]));
-	verify(d, "state of the table", cua_chained_verify(table, NULL), CUA_OK);
+	demo_verify(d, "state of the table", cua_chained_verify(table, NULL), CUA_OK);
 	timed(d, cua_chained_find_n(table, d->n_words, d->on[POSITIONS], output(d, OUT_A),
 				    output(d, OUT_B)));
 	need(d, cua_chained_destroy(table));
@@ -314,7 +249,7 @@ static void run_chained(struct demo *d)
 	found = results(d, OUT_B);
 	for (size_t k = 0; k < d->n_words; k++)
 		right += found[k] == 1 && found_keys[k] == keys[k];
-	verify_result(d, "number of right words", right, d->n_words);
+	demo_verify_result(d, "number of right words", right, d->n_words);
 }
 
 struct demo_part demo_parts[] = {
@@ -338,95 +273,15 @@ struct demo_part demo_parts[] = {
 	{NULL},
 };
 
-/* ---- a piece ---- */
-
-/* Writes the bytes in three types, and computes the expected results of the reductions. */
-static void read_bytes(struct demo *d)
-{
-	uint32_t *u32 = d->host[U32];
-	double *f64 = d->host[F64], *reduced = d->reduced;
-
-	memcpy(d->host[U8], d->bytes, d->n);
-	reduced[CUA_REDUCE_MIN] = INFINITY;
-	reduced[CUA_REDUCE_MAX] = -INFINITY;
-	for (size_t k = 0; k < d->n; k++) {
-		const double byte = d->bytes[k];
-
-		u32[k] = d->bytes[k];
-		f64[k] = byte;
-		d->count[d->bytes[k]]++;
-		reduced[CUA_REDUCE_SUM] += byte;
-		reduced[CUA_REDUCE_DOT] += k > 0 ? f64[k - 1] * byte : 0;
-		reduced[CUA_REDUCE_MIN] = fmin(reduced[CUA_REDUCE_MIN], byte);
-		reduced[CUA_REDUCE_MAX] = fmax(reduced[CUA_REDUCE_MAX], byte);
-	}
-	f64[d->n] = 0; /* the last byte has no successor */
-}
-
-/* Writes the words: runs of bytes that are not white space. */
-static void read_words(struct demo *d)
-{
-	uint64_t *keys = d->host[KEYS], *positions = d->host[POSITIONS], seed;
-	size_t n = 0;
-
-	/* a random seed: a file with colliding words cannot be prepared */
-	if (getrandom(&seed, sizeof(seed), GRND_NONBLOCK) != (ssize_t)sizeof(seed))
-		seed = CUA_HASH_SEED_FIXED;
-	for (size_t k = 0, end; k < d->n; k = end + 1) {
-		for (end = k; end < d->n && !isspace(d->bytes[end]);)
-			end++;
-		if (end == k)
-			continue;
-		keys[n] = cua_hash_bytes(d->bytes + k, end - k, seed);
-		positions[n] = k;
-		d->words[n] = (struct word){keys[n], positions[n]};
-		n++;
-	}
-	positions[n] = d->n;
-	d->n_words = n;
-}
-
-/* Sorts the words, and writes the queries: each key once, and absent keys. */
-static void make_queries(struct demo *d)
-{
-	size_t k = 0, q = 0;
-
-	qsort(d->words, d->n_words, sizeof(*d->words), word_order);
-	while (k < d->n_words) {
-		const uint64_t key = d->words[k].key;
-
-		d->queries[q] = key;
-		d->first[q++] = k;
-		d->n_keys++;
-		while (k < d->n_words && d->words[k].key == key)
-			k++;
-		/* a key between two neighbours is absent */
-		if (k < d->n_words && d->words[k].key - key > 1) {
-			d->queries[q] = key + 1;
-			d->first[q++] = k;
-		}
-	}
-	d->first[q] = k;
-	d->n_queries = q;
-}
-
-void demo_run(struct cua_context *const contexts[DEMO_DEVICES], const uint8_t *bytes, size_t n)
+void demo_run(struct cua_context *const contexts[DEMO_COLUMNS], const uint8_t *bytes, size_t n)
 {
 	struct demo_part memory = {.name = "memory"};
-	/* an array has room for n + 1 queries, two a word, and another offset */
-	struct demo d = {.bytes = bytes, .n = n, .array_bytes = (n + 2) * sizeof(uint64_t)};
+	struct demo d;
 
-	tool_claim_memory((2 * ARRAYS + 16) * d.array_bytes);
-	for (int k = 0; k < ARRAYS; k++)
-		d.host[k] = tool_alloc(d.array_bytes);
-	d.words = tool_alloc(d.array_bytes);
-	d.first = tool_alloc(d.array_bytes);
-	d.queries = d.host[QUERIES];
-	read_bytes(&d);
-	read_words(&d);
-	make_queries(&d);
-	for (d.device = 0; d.device < DEMO_DEVICES; d.device++) {
-		d.ctx = contexts[d.device];
+	demo_open(&d, bytes, n);
+	for (d.column = 0; d.column < DEMO_COLUMNS; d.column++) {
+		d.ctx = contexts[d.column];
+		d.where = device_names[d.column];
 		if (!d.ctx)
 			continue;
 		d.part = &memory;
@@ -439,8 +294,5 @@ void demo_run(struct cua_context *const contexts[DEMO_DEVICES], const uint8_t *b
 		for (int k = 0; k < ARRAYS; k++)
 			cua_free(d.ctx, d.on[k]);
 	}
-	for (int k = 0; k < ARRAYS; k++)
-		free(d.host[k]);
-	free(d.words);
-	free(d.first);
+	demo_close(&d);
 }
