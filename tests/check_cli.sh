@@ -62,9 +62,28 @@ demo() {
   ! grep -q ' NO$' "$tmp/out" || fail "demo of $what: a row says NO"
   says out "demo of $what" "^$rows results verified on the "
 }
-# described NAME: cuatomic(1) describes each row of the last demo, and no other.
+# group RANKS NAME ARGUMENT...: every row of a group is there and verified, and nothing is left in TMPDIR.
+group_rows=7
+group() {
+  local ranks=$1 what="group of $1, $2" where="on 1 rank( and on $1 ranks)?"
+  shift 2
+  mkdir -p "$tmp/saves"
+  runs 0 "$what" env TMPDIR="$tmp/saves" "$cuatomic" demo --group="$ranks" "$@" || return
+  [ ! -s "$tmp/err" ] || fail "$what: something on stderr"
+  [ "$(grep -c ' yes$' "$tmp/out")" = $group_rows ] || fail "$what: not $group_rows rows verified"
+  ! grep -q ' NO$' "$tmp/out" || fail "$what: a row says NO"
+  says out "$what" "^$group_rows results verified $where\$"
+  if [ "$ranks" = 1 ]; then
+    says out "$what" '^part +result +1 rank +verified$'
+  else
+    says out "$what" "^part +result +1 rank +$ranks ranks +verified\$"
+  fi
+  rmdir "$tmp/saves" || fail "$what: files are left: $(ls -A "$tmp/saves")"
+}
+# described NAME BEGIN END ROWS: between these lines cuatomic(1) describes each row of the last demo, and no other.
 described() {
-  sed -n '/^The table has a row for each part:/,/^The times are wall time/p' "$top_srcdir/doc/cuatomic.1" |
+  local rows=$4
+  sed -n "/^$2/,/^$3/p" "$top_srcdir/doc/cuatomic.1" |
     sed -n '/^\.TP/{n;p;}' | sed -E 's/^\.BR? //; s/ *", " */\n/g' |
     tr -d '"' | sort >"$tmp/described"
   sed '1,/^part /d' "$tmp/out" | sed -n '/^$/q; s/^\(.\{20\}\).*/\1/p' | sed 's/ *$//' | sort >"$tmp/shown"
@@ -402,7 +421,9 @@ done <"$tmp/benchmarks"
 # starting CUDA for each file would take long.
 demo "the default"
 says out "the default" '^file: '
-described "the default"
+described "the default" 'The table has a row for each part:' 'The times are wall time' $rows
+group 2 "the default"
+described "the default group" 'This table has a row for each part of a group:' '\.SS cuatomic bench' $group_rows
 export CUDA_VISIBLE_DEVICES=
 
 demo "the default, on the CPU" --backend=cpu --threads=3
@@ -487,6 +508,51 @@ cp "$tmp/words" "$tmp/folder/-words"
 runs 0 "a name like an option" bash -c "cd '$tmp/folder' && '$cuatomic' demo -- -words"
 row 'multimap' '8 positions of words'
 
+# ---- the demonstration of groups ----
+
+for ranks in 1 2 3 7 64; do
+  group $ranks "a few words" -t 2 "$tmp/words"
+  row 'sum, exact' 272.900
+  row 'sum, fixed' 272.900
+  row 'histogram' '34 bytes'
+  row 'map, build' '5 different words'
+  row 'map, update' '8 words'
+  row 'map, find' '5 words found'
+  row 'map, save and load' '5 different words'
+done
+group 3 "an empty file" -b cpu "$tmp/empty"
+says out "a group, an empty file" '^GPU:  not used$'
+row 'sum, exact' 0.000
+row 'map, build' '0 different words'
+group 5 "one byte" "$tmp/one"
+row 'sum, exact' 12.000
+row 'sum, fixed' 12.000
+group 3 "one space" -t1 "$tmp/space"
+row 'map, save and load' '0 different words'
+# two pieces
+group 3 "one word again and again" "$tmp/repeated"
+row 'map, build' '2 different words'
+row 'map, update' '1166666 words'
+group 4 "a binary file" "$tmp/binary"
+row 'histogram' '3000000 bytes'
+group 2 "all words different" "$tmp/distinct"
+row 'map, find' '300000 words found'
+runs 0 "a group, a pipe" bash -c "'$cuatomic' demo -g 2 - <'$tmp/words'"
+row 'map, update' '8 words'
+
+for n in 0 -1 65 two 2x '' 99999999999999999999; do
+  runs 2 "group '$n'" "$cuatomic" demo --group "$n" "$tmp/words" && one_line "group '$n'"
+  says err "group '$n'" "^cuatomic: '$n' is not a number of ranks \\(1 to 64\\); see cuatomic --help\$"
+done
+runs 2 "no group" "$cuatomic" demo "$tmp/words" --group && one_line "no group"
+runs 2 "a group of bench" "$cuatomic" bench --group=2 locks && one_line "a group of bench"
+runs 2 "a letter of demo" "$cuatomic" bench -g 2 locks && one_line "a letter of demo"
+runs 1 "a group of GPUs without a GPU" "$cuatomic" demo -g 2 -b cuda "$tmp/words" &&
+  one_line "a group of GPUs without a GPU"
+says err "a group of GPUs without a GPU" '^cuatomic: CUDA backend: .'
+runs 1 "a group without a folder" env TMPDIR="$tmp/missing" "$cuatomic" demo -g 2 "$tmp/words"
+says err "a group without a folder" "^cuatomic: a folder in $tmp/missing: No such file or directory\$"
+
 # ---- planted wrong results ----
 
 # The test program's reference is wrong by 1 in the named check. Only the row of this check fails;
@@ -522,9 +588,33 @@ plant 'multimap' 'position of a word'
 plant 'multimap' 'number of positions'
 plant 'chained table' 'state of the table'
 plant 'chained table' 'number of right words'
-# each check in the source is in the list above; the first 8 are a single call
+plant_group() { # plant_group ROW CHECK
+  runs 1 "planted: $2" env DEMO_PLANT="$2" TMPDIR="$tmp" "$planted" demo -g 3 -b cpu -t 1 "$tmp/words" || return
+  says out "planted: $2" "^$1 .* NO\$"
+  says out "planted: $2" "^1 of $group_rows results WRONG on 1 rank and on 3 ranks\$"
+  says err "planted: $2" "^cuatomic: $1, 1 rank: $2 is "
+  [ "$(grep -c ' yes$' "$tmp/out")" = $((group_rows - 1)) ] ||
+    fail "planted: $2: not all other rows are verified"
+  ! compgen -G "$tmp/cuatomic-demo-*" >/dev/null || fail "planted: $2: a folder is left"
+}
+plant_group 'sum, exact' 'exact sum'
+plant_group 'sum, fixed' 'fixed sum'
+plant_group 'sum, fixed' 'whether the fixed sum is near the exact sum'
+plant_group 'histogram' 'count of a byte'
+plant_group 'map, build' 'number of words inserted'
+plant_group 'map, build' 'number of keys'
+plant_group 'map, update' 'number of words counted'
+plant_group 'map, find' 'word found'
+plant_group 'map, find' 'count of a word'
+plant_group 'map, find' 'number of words found'
+plant_group 'map, save and load' 'word found in the loaded map'
+plant_group 'map, save and load' 'count of a word in the loaded map'
+plant_group 'map, save and load' 'number of keys loaded'
+# each check in the source is in the lists above; the first 8 of a device, 2 sums and 4 finds are by a single call
 checks=$(grep -Ec 'verify(_result)?\(d, ("|part->name)' "$top_srcdir/tools/demo_parts.c")
 [ "$checks" = 19 ] || fail "the tool has $checks checks; bring this list up to date"
+checks=$(grep -Ec 'demo_verify(_result)?\(d, ' "$top_srcdir/tools/demo_group.c")
+[ "$checks" = 10 ] || fail "the group has $checks checks; bring this list up to date"
 
 # Without licence texts the default is the README of cuatomic, in a folder above the
 # program or where it is installed; this build need not be in either place.
@@ -564,7 +654,9 @@ completes() { # completes EXPECTED WORD...
 }
 completes '--help --version bench demo help info' cuatomic ''
 completes 'info' cuatomic i
-completes '--backend= --help --threads=' cuatomic demo --
+completes '--backend= --group= --help --threads=' cuatomic demo --
+completes '' cuatomic demo --group = ''
+completes "$tmp/binary" cuatomic demo --group=3 "$tmp/bin"
 completes 'auto cpu cuda' cuatomic demo --backend = ''
 completes 'auto cpu cuda' cuatomic demo --backend =
 completes 'cuda' cuatomic demo --backend = cu

@@ -29,6 +29,7 @@ static int plant(const char *what)
 #include "../tools/cpu_bench_reduce.c"
 #include "../tools/cuatomic.c"
 #include "../tools/demo.c"
+#include "../tools/demo_group.c"
 #include "../tools/demo_parts.c"
 #include "../tools/demo_piece.c"
 #include "../tools/info.c"

@@ -35,14 +35,18 @@ _cuatomic() {
     mapfile -t COMPREPLY < <(compgen -W "auto cpu cuda" -- "$current")
     return
     ;;
-  -t | --threads)
+  -g | --group | -t | --threads)
     return
     ;;
   esac
   case $current in
   -*)
     options="--backend= --threads= --help"
-    [ "$command" = demo ] || options="$options --quick"
+    if [ "$command" = demo ]; then
+      options="$options --group="
+    else
+      options="$options --quick"
+    fi
     mapfile -t COMPREPLY < <(compgen -W "$options" -- "$current")
     for word in "${COMPREPLY[@]}"; do
       case $word in

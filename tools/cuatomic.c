@@ -39,8 +39,10 @@ static const char help_text[] =
 	"  -b, --backend=cpu|cuda|auto  where to run; auto (the default): demo on the CPU and,\n"
 	"                               if there is a GPU, on the first GPU; bench on the\n"
 	"                               GPU, or without a GPU on the CPU\n"
+	"  -g, --group=N                demo: the calls of groups, on 1 to 64 ranks; rank R has\n"
+	"                               GPU R modulo the number of GPUs, or a context of the CPU\n"
 	"  -q, --quick                  bench: short runs, only to test the benchmarks\n"
-	"  -t, --threads=N              threads of the CPU backend, 1 to 1024\n"
+	"  -t, --threads=N              threads of the CPU backend, 1 to 1024, for each rank\n"
 	"\n"
 	"  -h, --help                   this text\n"
 	"  -V, --version                version\n"
@@ -123,6 +125,20 @@ static int parse_threads(const char *text, unsigned *threads)
 	return TOOL_OK;
 }
 
+static int parse_group(const char *text, uint32_t *ranks)
+{
+	char *end;
+	unsigned long n;
+
+	errno = 0;
+	n = strtoul(text, &end, 10);
+	if (*text < '0' || *text > '9' || *end || errno || n < 1 || n > DEMO_RANKS_MAX)
+		return tool_usage_error("'%s' is not a number of ranks (1 to %u)", text,
+					DEMO_RANKS_MAX);
+	*ranks = (uint32_t)n;
+	return TOOL_OK;
+}
+
 static int parse_backend(const char *text, struct tool_options *o)
 {
 	o->cpu = !strcmp(text, "cpu") || !strcmp(text, "auto");
@@ -134,21 +150,26 @@ static int parse_backend(const char *text, struct tool_options *o)
 
 int tool_parse_options(int argc, char **argv, const char *letters, struct tool_options *o)
 {
-	/* demo has no --quick */
 	static const struct option names[] = {
-		{"quick", no_argument, NULL, 'q'},
 		{"backend", required_argument, NULL, 'b'},
+		{"group", required_argument, NULL, 'g'},
+		{"quick", no_argument, NULL, 'q'},
 		{"threads", required_argument, NULL, 't'},
-		{NULL, 0, NULL, 0},
 	};
-	const struct option *allowed = strchr(letters, 'q') ? names : names + 1;
+	struct option allowed[sizeof(names) / sizeof(names[0]) + 1] = {{NULL, 0, NULL, 0}};
+	size_t n = 0;
 	int c, status = TOOL_OK;
 
 	*o = (struct tool_options){.cpu = 1, .cuda = 1};
+	for (size_t k = 0; k < sizeof(names) / sizeof(names[0]); k++) {
+		if (strchr(letters, names[k].val))
+			allowed[n++] = names[k];
+	}
 	opterr = 0;
 	while (!status && (c = getopt_long(argc, argv, letters, allowed, NULL)) != -1) {
 		switch (c) {
 		case 'b': status = parse_backend(optarg, o); break;
+		case 'g': status = parse_group(optarg, &o->group); break;
 		case 'q': o->quick = 1; break;
 		case 't': status = parse_threads(optarg, &o->threads); break;
 		default: status = option_error(c, argv[optind - 1]); break;

@@ -124,6 +124,13 @@ static size_t piece_length(const uint8_t *data, size_t size)
 
 /* ---- the devices ---- */
 
+static void print_file(const struct input *in)
+{
+	char size[TOOL_BYTES_TEXT];
+
+	printf("file: %s, %s\n", in->name, tool_bytes_text(size, in->size));
+}
+
 /* Creates the contexts, and prints the lines above the table. A GPU may be missing beside a CPU. */
 static void open_devices(struct cua_context **contexts, const struct tool_options *o,
 			 const struct input *in)
@@ -132,7 +139,6 @@ static void open_devices(struct cua_context **contexts, const struct tool_option
 	const char *problem = cua_device_problem(CUA_BACKEND_CUDA, 0);
 	enum cua_status status = CUA_OK;
 	unsigned threads;
-	char size[TOOL_BYTES_TEXT];
 
 	if (o->cpu)
 		contexts[DEMO_CPU] = tool_cpu_context(o->threads, &cpu);
@@ -144,7 +150,7 @@ static void open_devices(struct cua_context **contexts, const struct tool_option
 		problem = cua_strerror(status);
 	if (status && !o->cpu)
 		tool_die("CUDA backend: %s", problem);
-	printf("file: %s, %s\n", in->name, tool_bytes_text(size, in->size));
+	print_file(in);
 	threads = cua_context_threads(contexts[DEMO_CPU]);
 	if (o->cpu)
 		printf("CPU:  %s, %u thread%s\n", cpu.name, threads, threads == 1 ? "" : "s");
@@ -162,30 +168,39 @@ static void open_devices(struct cua_context **contexts, const struct tool_option
 
 /* ---- the table of results ---- */
 
-/* Returns the number of wrong rows. */
-static int print_table(struct cua_context *const *contexts)
+/*
+ * The name of a column is NULL if it was not run: then it has dashes, or with `only_used` is absent.
+ * Returns the number of wrong rows.
+ */
+static int print_table(const struct demo_part *parts, const char *const names[DEMO_COLUMNS],
+		       int only_used, const char *where)
 {
-	const struct cua_context *cpu = contexts[DEMO_CPU], *gpu = contexts[DEMO_GPU];
-	const char *where = !gpu ? "the CPU" : cpu ? "the CPU and the GPU" : "the GPU";
+	static const char *const heads[DEMO_COLUMNS] = {"CPU time", "GPU time"};
 	const struct demo_part *part;
 	char text[64];
 	int wrong = 0, rows;
 
-	printf("\n%-20s %-29s %9s %9s  %s\n", "part", "result", "CPU time", "GPU time", "verified");
-	for (part = demo_parts; part->name; part++) {
-		snprintf(text, sizeof(text), "%.0f%s", part->result[cpu ? DEMO_CPU : DEMO_GPU],
-			 part->unit);
+	printf("\n%-20s %-29s", "part", "result");
+	for (int i = 0; i < DEMO_COLUMNS; i++) {
+		if (names[i] || !only_used)
+			printf(" %9s", names[i] ? names[i] : heads[i]);
+	}
+	printf("  verified\n");
+	for (part = parts; part->name; part++) {
+		snprintf(text, sizeof(text), "%.*f%s", part->decimals,
+			 part->result[names[0] ? 0 : 1], part->unit);
 		printf("%-20s %-29s", part->name, text);
 		for (int i = 0; i < DEMO_COLUMNS; i++) {
 			const double ms = part->seconds[i] * 1e3;
 
 			snprintf(text, sizeof(text), ms < 100 ? "%.3f ms" : "%.0f ms", ms);
-			printf(" %9s", contexts[i] ? text : "-");
+			if (names[i] || !only_used)
+				printf(" %9s", names[i] ? text : "-");
 		}
 		printf("  %s\n", part->wrong ? "NO" : "yes");
 		wrong += part->wrong;
 	}
-	rows = (int)(part - demo_parts);
+	rows = (int)(part - parts);
 	if (wrong)
 		printf("\n%d of %d results WRONG on %s\n", wrong, rows, where);
 	else
@@ -193,29 +208,69 @@ static int print_table(struct cua_context *const *contexts)
 	return wrong;
 }
 
+/* Runs the parts on the devices. Returns the number of wrong rows. */
+static int demo_devices(const struct tool_options *o, const struct input *in)
+{
+	struct cua_context *contexts[DEMO_COLUMNS] = {NULL};
+	const char *names[DEMO_COLUMNS];
+	size_t at = 0, n;
+	int wrong;
+
+	open_devices(contexts, o, in);
+	/* an empty file is an empty piece */
+	do {
+		n = piece_length(in->data + at, in->size - at);
+		demo_run(contexts, in->data + at, n);
+		at += n;
+	} while (at < in->size);
+	names[DEMO_CPU] = contexts[DEMO_CPU] ? "CPU time" : NULL;
+	names[DEMO_GPU] = contexts[DEMO_GPU] ? "GPU time" : NULL;
+	wrong = print_table(demo_parts, names, 0,
+			    !contexts[DEMO_GPU]   ? "the CPU"
+			    : !contexts[DEMO_CPU] ? "the GPU"
+						  : "the CPU and the GPU");
+	cua_context_destroy(contexts[DEMO_CPU]);
+	cua_context_destroy(contexts[DEMO_GPU]);
+	return wrong;
+}
+
+/* Runs the parts of groups, on a single rank and on all ranks. */
+static int demo_ranks(const struct tool_options *o, const struct input *in)
+{
+	struct demo_group *g = demo_group_open(o);
+	const char *names[DEMO_COLUMNS] = {demo_group_name(g, 0), demo_group_name(g, 1)};
+	char where[64];
+	size_t at = 0, n;
+	int wrong;
+
+	print_file(in);
+	demo_group_print(g, o);
+	do {
+		n = piece_length(in->data + at, in->size - at);
+		demo_group_run(g, in->data + at, n);
+		at += n;
+	} while (at < in->size);
+	if (o->group == 1)
+		names[1] = NULL;
+	snprintf(where, sizeof(where), "%s%s%s", names[0], names[1] ? " and on " : "",
+		 names[1] ? names[1] : "");
+	wrong = print_table(demo_group_parts, names, 1, where);
+	demo_group_close(g);
+	return wrong;
+}
+
 int tool_demo(int argc, char **argv)
 {
 	struct tool_options o;
-	struct cua_context *contexts[DEMO_COLUMNS] = {NULL};
 	struct input in = {.data = NULL};
-	size_t at = 0, n;
-	int wrong, status = tool_parse_options(argc, argv, ":b:t:", &o);
+	int wrong, status = tool_parse_options(argc, argv, ":b:g:t:", &o);
 
 	if (status)
 		return status;
 	if (argc - optind > 1)
 		return tool_usage_error("one FILE at a time, not also '%s'", argv[optind + 1]);
 	read_input(&in, argv[optind]);
-	open_devices(contexts, &o, &in);
-	/* an empty file is an empty piece */
-	do {
-		n = piece_length(in.data + at, in.size - at);
-		demo_run(contexts, in.data + at, n);
-		at += n;
-	} while (at < in.size);
-	wrong = print_table(contexts);
-	cua_context_destroy(contexts[DEMO_CPU]);
-	cua_context_destroy(contexts[DEMO_GPU]);
+	wrong = o.group ? demo_ranks(&o, &in) : demo_devices(&o, &in);
 	free(in.data);
 	return wrong ? TOOL_FAILED : TOOL_OK;
 }

@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The demonstration: pieces of a file and their expected results (demo_piece.c), the library's calls
- * on a piece (demo_parts.c), the command (demo.c).
+ * on a piece (demo_parts.c), the calls of a group (demo_group.c), the command (demo.c).
  */
 #ifndef CUATOMIC_TOOLS_DEMO_H
 #define CUATOMIC_TOOLS_DEMO_H
 
 #include "tools.h"
 
-/* The columns of the table of results. */
+/*
+ * The columns of the table of results: the devices, or with --group a group of a single rank and the
+ * group.
+ */
 enum { DEMO_CPU, DEMO_GPU, DEMO_COLUMNS };
 
 struct demo;
+struct demo_group;
 
 /* A row of the table of results. */
 struct demo_part {
@@ -23,10 +27,11 @@ struct demo_part {
 	enum cua_finish_mode finish;
 	enum cua_reduce_mode mode;
 	double (*combine)(double, double); /* the results of two pieces; NULL: they are added */
+	int decimals;                      /* of the result */
 	double result[DEMO_COLUMNS], seconds[DEMO_COLUMNS];
 	int wrong;
 };
-extern struct demo_part demo_parts[]; /* the last has no name */
+extern struct demo_part demo_parts[], demo_group_parts[]; /* the last has no name */
 
 /* Arrays in host memory and on the device: the bytes in three types, words, queries, results. */
 enum demo_array { U8, U32, F64, KEYS, POSITIONS, QUERIES, OUT_A, OUT_B, ARRAYS };
@@ -49,9 +54,10 @@ struct demo {
 	void *host[ARRAYS], *on[ARRAYS];
 	size_t array_bytes; /* of each array */
 	struct demo_part *part;
-	int column;        /* of the table: a device */
+	int column;        /* of the table */
 	const char *where; /* its name in messages */
 	struct cua_context *ctx;
+	struct demo_group *group; /* instead of ctx */
 	double clock;
 };
 
@@ -63,8 +69,9 @@ void demo_close(struct demo *d);
 int demo_word_order(const void *a, const void *b);
 
 /*
- * Compares a result. A difference makes the row wrong, and the first difference is reported. All
- * expected results are whole numbers below 2^53, which a double holds exactly.
+ * Compares a result. A difference makes the row wrong, and the first difference is reported. An
+ * expected result is a whole number below 2^53, so a double holds it exactly, or a double with defined
+ * bits.
  */
 void demo_verify(struct demo *d, const char *what, double got, double expected);
 /* Compares a result, and adds it to that of the row. */
@@ -72,5 +79,14 @@ void demo_verify_result(struct demo *d, const char *what, double got, double exp
 
 /* Runs all parts on a piece of the file, on each device with a context that is not NULL. */
 void demo_run(struct cua_context *const contexts[DEMO_COLUMNS], const uint8_t *bytes, size_t n);
+
+/* Creates the ranks of the option --group. An error ends the process. */
+struct demo_group *demo_group_open(const struct tool_options *o);
+/* Prints the devices of the ranks. */
+void demo_group_print(const struct demo_group *g, const struct tool_options *o);
+const char *demo_group_name(const struct demo_group *g, int column);
+/* Runs all parts of demo_group_parts on a piece of the file. */
+void demo_group_run(struct demo_group *g, const uint8_t *bytes, size_t n);
+void demo_group_close(struct demo_group *g);
 
 #endif /* CUATOMIC_TOOLS_DEMO_H */

@@ -31,10 +31,12 @@ int tool_usage_error(const char *format, ...) TOOL_PRINTF;
 struct tool_options {
 	int cpu, cuda;    /* the backends to use; by default both */
 	unsigned threads; /* of the CPU backend; 0: the default */
+	uint32_t group;   /* the ranks of a group; 0: no group */
 	int quick;
 };
+#define DEMO_RANKS_MAX 64u /* of --group */
 /*
- * Parses the options: `letters` is ":b:t:", or ":b:qt:" if --quick is allowed. Afterwards optind is
+ * Parses the options: `letters` is ":b:g:t:" for demo or ":b:qt:" for bench. Afterwards optind is
  * the index of the first argument. Returns TOOL_OK or TOOL_USAGE.
  */
 int tool_parse_options(int argc, char **argv, const char *letters, struct tool_options *o);
