@@ -279,6 +279,7 @@ static void remove_all_abandoned(int folder)
 
 enum cua_status cua__replace_begin(struct cua__replace *r, const char *path)
 {
+	r->renamed = 0;
 	if (resolve(r, path))
 		return CUA_ERROR_SYSTEM;
 	remove_all_abandoned(r->folder);
@@ -424,6 +425,7 @@ enum cua_status cua__replace_finish(struct cua__replace *r)
 		cua__replace_abandon(r);
 		return CUA_ERROR_SYSTEM;
 	}
+	r->renamed = 1;
 	bad = sync_folder(r->folder);
 	close_quietly(r->fd);
 	close_quietly(r->folder);

@@ -32,6 +32,7 @@ struct cua__replace {
 	int fd;                  /* the temporary file */
 	char name[NAME_MAX + 1]; /* the name of the target in that folder */
 	char temporary[CUA__TEMPORARY_BYTES];
+	int renamed; /* the target has the new contents, also if finish failed afterwards */
 };
 
 /*

@@ -113,7 +113,7 @@ static enum cua_status read_manifest(const char *path, struct manifest *m, struc
 }
 
 static enum cua_status write_manifest(const char *path, const struct manifest *m,
-				      const struct entry *entries)
+				      const struct entry *entries, uint64_t *replaced)
 {
 	struct cua__replace file;
 	enum cua_status status = cua__replace_begin(&file, path);
@@ -123,20 +123,25 @@ static enum cua_status write_manifest(const char *path, const struct manifest *m
 	status = cua__replace_write(&file, m, sizeof(*m));
 	if (!status)
 		status = cua__replace_write(&file, entries, m->shards * sizeof(*entries));
-	if (!status)
-		return cua__replace_finish(&file);
-	cua__replace_abandon(&file);
+	if (status)
+		cua__replace_abandon(&file);
+	else
+		status = cua__replace_finish(&file);
+	*replaced = (uint64_t)file.renamed;
 	return status;
 }
 
-/* Writes the manifest, and removes the shards of the earlier manifest. */
+/*
+ * Writes the manifest, and removes the shards of the earlier manifest. *replaced becomes 1 if the path
+ * has the new manifest, also if the call fails afterwards.
+ */
 static enum cua_status replace_manifest(const char *path, const struct manifest *m,
-					const struct entry *entries)
+					const struct entry *entries, uint64_t *replaced)
 {
 	struct manifest before;
 	struct entry *earlier;
 	const enum cua_status had = read_manifest(path, &before, &earlier);
-	const enum cua_status status = write_manifest(path, m, entries);
+	const enum cua_status status = write_manifest(path, m, entries, replaced);
 
 	for (uint32_t r = 0; !status && !had && before.id != m->id && r < before.shards; r++)
 		remove_shard(path, before.id, r);
@@ -151,6 +156,7 @@ struct saving {
 	const char *path;
 	uint64_t id;
 	struct entry *entries; /* of the local ranks */
+	int replaced;          /* the manifest refers to the shards of this save */
 };
 
 /* All errors about arguments; the number is a candidate for the id. */
@@ -200,16 +206,16 @@ struct replacing {
 	const struct entry *entries;
 };
 
+/* The number of rank 0 is 1 if the path has the new manifest. */
 static enum cua_status save_manifest(struct cua_hashmap *table, uint32_t i, void *arg,
 				     uint64_t *number)
 {
 	const struct replacing *r = arg;
 
 	(void)table;
-	(void)number;
 	if (r->saving->map->group->first || i)
 		return CUA_OK;
-	return r->entries ? replace_manifest(r->saving->path, r->manifest, r->entries)
+	return r->entries ? replace_manifest(r->saving->path, r->manifest, r->entries, number)
 			  : CUA_ERROR_NO_MEMORY;
 }
 
@@ -251,6 +257,7 @@ static enum cua_status finish_save(struct saving *s)
 		struct replacing replacing = {s, &m, entries};
 
 		status = cua__for_shards(map, CUA__SHARDED_SAVE, save_manifest, &replacing);
+		s->replaced = g->records[0].n != 0;
 	}
 	free(entries);
 	return status;
@@ -268,14 +275,14 @@ static enum cua_status save(struct saving *s)
 	if (!status)
 		status = finish_save(s);
 	/* if the transport has failed, the manifest may have been replaced */
-	for (uint32_t i = 0; i < g->local && status && !g->broken; i++)
+	for (uint32_t i = 0; i < g->local && status && !g->broken && !s->replaced; i++)
 		remove_shard(s->path, s->id, g->first + i);
 	return status;
 }
 
 enum cua_status cua_sharded_map_save(struct cua_sharded_map *map, const char *path)
 {
-	struct saving s = {map, path, 0, NULL};
+	struct saving s = {map, path, 0, NULL, 0};
 	enum cua_status status;
 	int cancel;
 
