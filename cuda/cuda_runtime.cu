@@ -237,6 +237,20 @@ static enum cua_status cuda_synchronize(struct cua_context *ctx)
 	return cua__cuda_status(ctx, error);
 }
 
+static enum cua_status cuda_query(struct cua_context *ctx, int *done)
+{
+	enum cudaStreamCaptureMode mode = relax();
+	cudaError_t error = cudaStreamQuery((cudaStream_t)ctx->stream);
+
+	*done = error == cudaSuccess;
+	restore(mode);
+	if (error == cudaErrorNotReady) {
+		cudaGetLastError();
+		error = cudaSuccess;
+	}
+	return cua__cuda_status(ctx, error);
+}
+
 static enum cua_status cuda_locate(struct cua_context *ctx, const void *p,
 				   struct cua__location *where)
 {
@@ -416,4 +430,5 @@ const struct cua__runtime cua__cuda_runtime = {
 	cuda_release_mapped, cuda_copy,
 	cuda_set_bytes,      cuda_memory_info,
 	cuda_allocate_zeros, NULL,
+	cuda_query,
 };

@@ -94,6 +94,8 @@ struct cua__runtime {
 	 * be written.
 	 */
 	void (*expect_few)(struct cua_context *ctx, void *p, size_t bytes);
+	/* Sets *done to 1 if all work queued in the stream has finished, else to 0. Does not wait. */
+	enum cua_status (*query)(struct cua_context *ctx, int *done);
 };
 
 extern const struct cua__runtime cua__cpu_runtime, cua__cuda_runtime;

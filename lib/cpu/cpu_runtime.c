@@ -359,6 +359,13 @@ static enum cua_status cpu_memory_info(struct cua_context *ctx, uint64_t *free_b
 	return CUA_OK;
 }
 
+static enum cua_status cpu_query(struct cua_context *ctx, int *done)
+{
+	(void)ctx;
+	*done = 1;
+	return CUA_OK;
+}
+
 const struct cua__runtime cua__cpu_runtime = {
 	.kind = CUA_BACKEND_CPU,
 	.device_count = cpu_device_count,
@@ -382,4 +389,5 @@ const struct cua__runtime cua__cpu_runtime = {
 	.memory_info = cpu_memory_info,
 	.allocate_zeros = cpu_allocate_zeros,
 	.expect_few = cpu_expect_few,
+	.query = cpu_query,
 };
