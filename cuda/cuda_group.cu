@@ -63,7 +63,8 @@ static void cuda_close(struct cua_group *g)
 		struct cua_context *ctx = g->contexts[i];
 		const int previous = ctx->runtime->enter(ctx);
 
-		if (ctx->runtime->may_wait(ctx) == CUA_OK)
+		/* a transport that has failed may have left work that never ends, in memory that stays */
+		if (!g->broken && ctx->runtime->may_wait(ctx) == CUA_OK)
 			ctx->runtime->synchronize(ctx);
 		if (g->events[i])
 			cua__cuda_status(ctx, cudaEventDestroy((cudaEvent_t)g->events[i]));

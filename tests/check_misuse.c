@@ -729,6 +729,7 @@ static enum cua_status made_array(enum cua_status status)
 				     or_null(outputs())))                                          \
 	X(cua_group_set_timeout, PLAIN, cua_group_set_timeout(group(), (double)count()))           \
 	X(cua_group_size, LENIENT, fine(cua_group_size(group()) <= 2))                             \
+	X(cua_group_status, PLAIN, cua_group_status(group()))                                      \
 	X(cua_group_sum, PLAIN, cua_group_sum(group(), type(), count(), outs()))                   \
 	X(cua_group_sum_workspace, PLAIN,                                                          \
 	  cua_group_sum_workspace(group(), type(), count(), or_null(outputs())))                   \

@@ -7,7 +7,7 @@
  *
  * A group has ranks 0 to size - 1. Each rank has a context and a part of each array. The part of
  * rank 0 comes first. A process has `local` ranks with consecutive numbers: all ranks in a group of
- * cua_group_create_devices, a single rank in a group of cua_group_create. The calls below are
+ * cua_group_create_devices, a single rank in any other group. The calls below are
  * collective: every process calls, with the same arguments except for the parts, and in the same
  * order. An array argument has an entry for each local rank.
  *
@@ -35,7 +35,7 @@
  *   cua_context_set_stream of such a context, the caller orders the new stream after the old one.
  *
  * Scope: all ranks. If all ranks are in this process, a call whose results are memory that the
- *   devices can write is ordered in the streams of the contexts and does not wait. With a user's
+ *   devices can write is ordered in the streams of the contexts and does not wait. With a
  *   transport, a call waits for the values of this rank; results in such memory are written later,
  *   in the order of the stream.
  * Memory order: a collective call is ordered after earlier work in the streams of all local ranks,
@@ -67,7 +67,8 @@ struct cua_group;
 /*
  * The connection of a process to the other processes of a group, for cua_group_create. The library
  * calls the functions in the thread that made the collective call, and in the same order in every
- * process. All pointers are host memory. A function returns after its effect.
+ * process. All pointers are host memory, except those of exchange_device and sum_device. A function
+ * returns after its effect.
  *
  * A function that fails returns an error; a positive number counts as CUA_ERROR_SYSTEM. The library
  * then calls abort, and the group is broken: all later calls return the error. The library never frees
@@ -76,6 +77,9 @@ struct cua_group;
  *
  * sum_u64 may be NULL on all ranks; the library then adds up by two calls of exchange. It may not be
  * NULL on some ranks only.
+ *
+ * exchange_device and sum_device are for transports that access memory of a GPU. The library calls them
+ * on ranks whose context is on a GPU. If they are NULL there, it copies arrays through pinned memory.
  */
 struct cua_transport {
 	size_t struct_size; /* sizeof(struct cua_transport), set by the caller */
@@ -104,6 +108,20 @@ struct cua_transport {
 	void (*set_timeout)(void *self, double seconds);
 	/* The last call, by cua_group_destroy. May be NULL. */
 	void (*close)(void *self);
+	/*
+	 * As exchange, of memory of the context, after the earlier work of the context's stream. May be
+	 * NULL. A message that a rank sends by exchange_device may be received by exchange, and the
+	 * reverse, if the group has ranks with and without exchange_device or GPUs.
+	 */
+	enum cua_status (*exchange_device)(void *self, const void *const *send,
+					   const size_t *send_bytes, void *const *receive,
+					   const size_t *receive_bytes);
+	/*
+	 * Adds up n elements of the ranks at x, memory of the context, after the earlier work of the
+	 * context's stream, as cua_group_sum. May be NULL, but not on some of the ranks with a GPU only,
+	 * nor in a group that has ranks without a GPU; cua_group_sum then returns VALUE.
+	 */
+	enum cua_status (*sum_device)(void *self, enum cua_type type, void *x, size_t n);
 };
 #define CUA_TRANSPORT_INIT CUA__SIZED_INIT(struct cua_transport)
 
@@ -138,8 +156,8 @@ CUA_API enum cua_status cua_group_create(struct cua_context *ctx,
 
 /*
  * Waits for the streams of the local ranks, calls `close` of the transport and frees the group; NULL is
- * allowed. Local, apart from the transport. Graphs captured from its calls must not be launched
- * afterwards, because they use its memory.
+ * allowed. After an error of the transport it does not wait. Local, apart from the transport. Graphs
+ * captured from its calls must not be launched afterwards, because they use its memory.
  */
 CUA_API void cua_group_destroy(struct cua_group *group);
 
@@ -151,6 +169,11 @@ CUA_API void cua_group_destroy(struct cua_group *group);
  */
 CUA_API enum cua_status cua_group_set_timeout(struct cua_group *group, double seconds);
 
+/*
+ * Local: CUA_OK, or the error of the transport that all later calls of the group return. Errors: NULL,
+ * those of the transport.
+ */
+CUA_API enum cua_status cua_group_status(const struct cua_group *group);
 /* The number of ranks; 0 for NULL. */
 CUA_API uint32_t cua_group_size(const struct cua_group *group);
 /* The number of ranks in this process; 0 for NULL. */

@@ -99,7 +99,7 @@ struct cua__group_traffic {
 	size_t *send_bytes, *receive_bytes;
 	/*
 	 * if there is a transport and the memory is not the host's: host memory for all that is sent,
-	 * and then for all that is received
+	 * and then for all that is received; the transport's exchange_device does not use it
 	 */
 	char *staging;
 };

@@ -22,6 +22,14 @@ static enum cua_status fail(struct cua_group *g, enum cua_status status)
 	return g->broken;
 }
 
+/* Whether the transport sends and receives memory of this rank's context, which is not the host's. */
+static int reads_context(const struct cua_group *g)
+{
+	return g->has_transport && g->transport.exchange_device &&
+	       g->contexts[0]->runtime->kind != CUA_BACKEND_CPU;
+}
+
+/* The messages are host memory. */
 static enum cua_status exchange(struct cua_group *g)
 {
 	enum cua_status status = g->transport.exchange(g->transport.self, g->send, g->send_bytes,
@@ -30,9 +38,17 @@ static enum cua_status exchange(struct cua_group *g)
 	return status ? fail(g, status) : CUA_OK;
 }
 
+/* The messages are memory of the context, if reads_context. */
+static enum cua_status exchange_device(struct cua_group *g)
+{
+	enum cua_status status = g->transport.exchange_device(
+		g->transport.self, g->send, g->send_bytes, g->receive, g->receive_bytes);
+
+	return status ? fail(g, status) : CUA_OK;
+}
+
 /* Sends the same bytes to all ranks, and receives bytes[r] of each rank r, in order, at `to`. */
-static enum cua_status exchange_all(struct cua_group *g, const void *from, const size_t *bytes,
-				    char *to)
+static void send_to_all(struct cua_group *g, const void *from, const size_t *bytes, char *to)
 {
 	for (uint32_t r = 0; r < g->size; r++) {
 		g->send[r] = from;
@@ -41,7 +57,6 @@ static enum cua_status exchange_all(struct cua_group *g, const void *from, const
 		g->receive_bytes[r] = bytes[r];
 		to += bytes[r];
 	}
-	return exchange(g);
 }
 
 /*
@@ -94,6 +109,13 @@ enum cua_status cua__group_sum_words(struct cua_group *g, uint64_t *x, size_t n)
 	if (!g->transport.sum_u64)
 		return sum_by_exchange(g, x, n);
 	status = g->transport.sum_u64(g->transport.self, x, n);
+	return status ? fail(g, status) : CUA_OK;
+}
+
+enum cua_status cua__group_sum_device(struct cua_group *g, enum cua_type type, void *x, size_t n)
+{
+	enum cua_status status = g->transport.sum_device(g->transport.self, type, x, n);
+
 	return status ? fail(g, status) : CUA_OK;
 }
 
@@ -159,27 +181,34 @@ static size_t most_total(uint32_t size)
 	return exact > MOST_BYTES ? exact : MOST_BYTES;
 }
 
-/* By staging memory if the context's memory is not the host's. */
+/*
+ * By staging memory if the context's memory is not the host's, and the transport does not read it.
+ * Ranks of either kind make the same calls of the transport.
+ */
 static enum cua_status gather_remotely(struct cua_group *g, const size_t *bytes,
 				       enum cua_status status)
 {
 	struct cua_context *ctx = g->contexts[0];
 	const struct cua__group_part *part = &g->parts[0];
+	const int is_staged = g->staging && !reads_context(g);
 	const size_t mine = bytes[g->first];
 	size_t total = 0;
 
 	for (uint32_t r = 0; r < g->size; r++)
 		total += bytes[r];
-	if (g->staging && mine && !status)
+	if (is_staged && mine && !status)
 		CUA__GROUP_IN(ctx, status, ctx->runtime->copy(ctx, g->staging, part->mine, mine));
-	if (g->staging && !status)
+	if (is_staged && !status)
 		CUA__GROUP_IN(ctx, status, ctx->runtime->synchronize(ctx));
-	/* ranks with and without staging memory make the same calls of the transport */
 	status = cua__group_agree(g, status);
-	if (!status && !g->staging)
-		return exchange_all(g, part->mine, bytes, part->all);
-	if (!status)
-		status = exchange_all(g, g->staging, bytes, g->staging + MOST_BYTES);
+	if (status)
+		return status;
+	if (!is_staged) {
+		send_to_all(g, part->mine, bytes, part->all);
+		return reads_context(g) ? exchange_device(g) : exchange(g);
+	}
+	send_to_all(g, g->staging, bytes, g->staging + MOST_BYTES);
+	status = exchange(g);
 	if (!status && total)
 		CUA__GROUP_IN(ctx, status,
 			      ctx->runtime->copy(ctx, part->all, g->staging + MOST_BYTES, total));
@@ -221,7 +250,7 @@ static enum cua_status exchange_staged(struct cua_group *g, const struct cua__gr
 				      ctx->runtime->copy(ctx, t->receive[r], g->receive[r],
 							 t->receive_bytes[r]));
 	/* the next exchange writes to the staging memory */
-	if (!own)
+	if (!own && !g->broken)
 		CUA__GROUP_IN(ctx, own, ctx->runtime->synchronize(ctx));
 	return g->broken ? g->broken : own;
 }
@@ -232,13 +261,14 @@ enum cua_status cua__group_exchange(struct cua_group *g, const struct cua__group
 		return CUA__OPS(g->contexts[0], group)->exchange(g, t);
 	memcpy(g->send_bytes, t->send_bytes, g->size * sizeof(*g->send_bytes));
 	memcpy(g->receive_bytes, t->receive_bytes, g->size * sizeof(*g->receive_bytes));
-	if (t->staging)
+	/* without staging memory, the messages are host memory on every rank */
+	if (t->staging && !reads_context(g))
 		return exchange_staged(g, t);
 	for (uint32_t r = 0; r < g->size; r++) {
 		g->send[r] = t->send[r];
 		g->receive[r] = t->receive[r];
 	}
-	return exchange(g);
+	return t->staging ? exchange_device(g) : exchange(g);
 }
 
 void cua__group_place(struct cua_group *g, const size_t *bytes)
@@ -465,6 +495,11 @@ enum cua_status cua_group_set_timeout(struct cua_group *group, double seconds)
 		return CUA_ERROR_UNSUPPORTED;
 	group->transport.set_timeout(group->transport.self, seconds);
 	return CUA_OK;
+}
+
+enum cua_status cua_group_status(const struct cua_group *group)
+{
+	return group ? group->broken : CUA_ERROR_NULL;
 }
 
 uint32_t cua_group_size(const struct cua_group *group)

@@ -86,7 +86,7 @@ enum cua_status cua__group_gather(struct cua_group *g, const size_t *bytes, enum
 
 /*
  * Exchanges arrays in the memory of the contexts, in stream order. With a transport it waits for the
- * stream first, and a rank with an error of its own takes part all the same.
+ * stream, and a rank with an error of its own takes part all the same.
  */
 enum cua_status cua__group_exchange(struct cua_group *g, const struct cua__group_traffic *t);
 
@@ -95,5 +95,8 @@ enum cua_status cua__group_exchange(struct cua_group *g, const struct cua__group
  * n is at most CUA__GROUP_WORDS.
  */
 enum cua_status cua__group_sum_words(struct cua_group *g, uint64_t *x, size_t n);
+
+/* Where the transport has sum_device: sums of n elements of the context's memory. */
+enum cua_status cua__group_sum_device(struct cua_group *g, enum cua_type type, void *x, size_t n);
 
 #endif /* CUATOMIC_GROUP_GROUP_INTERNAL_H */

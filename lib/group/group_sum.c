@@ -66,17 +66,26 @@ static enum cua_status store(struct cua_context *ctx, char *x, uint64_t *w, size
 	return status;
 }
 
+/* Whether the transport adds up memory of this rank's context, which is not the host's. */
+static int sums_context(const struct cua_group *g)
+{
+	return g->has_transport && g->transport.sum_device &&
+	       g->contexts[0]->runtime->kind != CUA_BACKEND_CPU;
+}
+
 /*
  * A rank with an error of its own goes on, because the other ranks wait for its numbers. The ranks agree
  * at the end of the call.
  */
-static enum cua_status sum_remotely(struct cua_group *g, size_t n, size_t size)
+static enum cua_status sum_remotely(struct cua_group *g, enum cua_type type, size_t n, size_t size)
 {
 	struct cua_context *ctx = g->contexts[0];
 	const int in_place = ctx->runtime->kind == CUA_BACKEND_CPU && size == sizeof(uint64_t);
 	char *x = g->parts[0].array;
 	enum cua_status own = CUA_OK, last = CUA_OK;
 
+	if (sums_context(g))
+		return cua__group_sum_device(g, type, x, n);
 	/* ranks with and without numbers in place make the same calls of the transport */
 	for (size_t at = 0, count; at < n && !g->broken; at += count) {
 		count = n - at < CUA__GROUP_WORDS ? n - at : CUA__GROUP_WORDS;
@@ -89,7 +98,7 @@ static enum cua_status sum_remotely(struct cua_group *g, size_t n, size_t size)
 		}
 	}
 	/* the numbers of the last store */
-	if (!in_place)
+	if (!in_place && !g->broken)
 		CUA__GROUP_IN(ctx, last, ctx->runtime->synchronize(ctx));
 	return g->broken ? g->broken : cua__worse(own, last);
 }
@@ -119,7 +128,7 @@ static void write_record(const struct cua_group *g, struct cua__group_record *re
 {
 	cua__group_record(record, CUA__GROUP_SUM, status);
 	record->arguments[0] = (int32_t)type;
-	record->arguments[1] = g->transport.sum_u64 != NULL;
+	record->arguments[1] = (g->transport.sum_u64 != NULL) | sums_context(g) << 1;
 	record->arguments[2] = (int32_t)(uint32_t)n;
 	record->arguments[3] = (int32_t)(uint32_t)((uint64_t)n >> 32);
 }
@@ -147,7 +156,7 @@ static enum cua_status group_sum(struct cua_group *g, enum cua_type type, size_t
 	}
 	met = status = cua__group_meet(g, g->mine);
 	if (!status && n)
-		status = g->has_transport ? sum_remotely(g, n, size) : ops->sum(g, n, size);
+		status = g->has_transport ? sum_remotely(g, type, n, size) : ops->sum(g, n, size);
 	return cua__group_end(g, begun, met, status);
 }
 
