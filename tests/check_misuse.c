@@ -718,8 +718,11 @@ static enum cua_status made_array(enum cua_status status)
 	X(cua_group_create, MADE_GROUP, cua_group_create(ctx(), transport(), slot()))              \
 	X(cua_group_create_devices, MADE_GROUP,                                                    \
 	  cua_group_create_devices(n_contexts(), contexts(), slot()))                              \
+	X(cua_group_create_nccl, MADE_GROUP,                                                       \
+	  cua_group_create_nccl(ctx(), or_null(memory), slot()))                                   \
 	X(cua_group_destroy, LENIENT, (cua_group_destroy(NULL), CUA_OK))                           \
 	X(cua_group_local, LENIENT, fine(cua_group_local(group()) <= 2))                           \
+	X(cua_group_nccl_problem, LENIENT, fine(cua_group_nccl_problem() != NULL))                 \
 	X(cua_group_rank, LENIENT, fine(cua_group_rank(group()) == 0))                             \
 	X(cua_group_reduce, PLAIN,                                                                 \
 	  cua_group_reduce(group(), reduce_options(), REDUCTION, type(), counts(), ins(),          \

@@ -155,6 +155,44 @@ CUA_API enum cua_status cua_group_create(struct cua_context *ctx,
 					 struct cua_group **group);
 
 /*
+ * Creates a group whose ranks are those of an NCCL communicator: `comm` is an ncclComm_t. This process,
+ * or this thread, has a single rank. The context must be on the GPU of `comm`, and must outlive the
+ * group; so must `comm`. The group has 4 MiB of memory on the GPU, 8 MiB of pinned memory and a thread, in
+ * addition to those of cua_group_create. The call is local: processes agree by themselves whether all
+ * have created the group. The first collective calls take longer, because NCCL then connects the ranks.
+ *
+ * The library is not linked to NCCL. It calls the copy of NCCL that the process has, a loaded
+ * libnccl.so.2 or functions that the program exports; otherwise it loads libnccl.so.2.
+ *
+ * Arrays travel between the GPUs without copies to the host. NCCL's calls are made in the stream of the
+ * context. `comm` may have other uses between the calls of the group, in the same order on all ranks and
+ * by a thread at a time; no call may be inside a ncclGroupStart of the caller.
+ *
+ * Waiting and errors: NCCL does not tell the other ranks of a failed rank. So set a time limit on all
+ * ranks (cua_group_set_timeout). It starts after the earlier work of the rank's own stream. A helper
+ * thread then makes the calls of NCCL, so that the limit includes the time to connect; not so if the
+ * stream is cudaStreamPerThread. Errors of NCCL become CUA_ERROR_SYSTEM, or CUDA.
+ * After an error of the transport, cua_group_status returns the error, and the library has called
+ * ncclCommAbort: the caller must neither use nor destroy `comm`. If ncclCommAbort does not return in
+ * 10 s, a thread remains in it, work in the stream may never end, and memory of the group stays
+ * allocated; cua_group_destroy returns, but other calls of CUDA may wait for ever.
+ * In all other cases `comm` is the caller's to destroy, after the group. If a rank has failed, use
+ * ncclCommAbort, because ncclCommDestroy may wait for it.
+ *
+ * Errors: NULL, UNSUPPORTED (the context is of the CPU, or there is no usable NCCL:
+ *   cua_group_nccl_problem), CONTEXT (`comm` is of another GPU), VALUE (`comm` is not yet connected),
+ *   SIZE (more than CUA_GROUP_RANKS_MAX ranks), NO_MEMORY, CUDA, SYSTEM.
+ */
+CUA_API enum cua_status cua_group_create_nccl(struct cua_context *ctx, void *comm,
+					      struct cua_group **group);
+/*
+ * The reason why cua_group_create_nccl cannot use NCCL, as text without a full stop ("libnccl.so.2 is
+ * older than NCCL 2.14"); "" if it can. A static string, never NULL. Loads NCCL, which then stays
+ * loaded. Needs no context and no GPU.
+ */
+CUA_API const char *cua_group_nccl_problem(void);
+
+/*
  * Waits for the streams of the local ranks, calls `close` of the transport and frees the group; NULL is
  * allowed. After an error of the transport it does not wait. Local, apart from the transport. Graphs
  * captured from its calls must not be launched afterwards, because they use its memory.
