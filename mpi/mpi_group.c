@@ -3,6 +3,7 @@
  * A transport (cuatomic/group.h) by MPI. Every wait is a loop over MPI_Testall that ends at a time limit,
  * and at a message of a rank that has failed.
  */
+#include <cuatomic/memory.h>
 #include <cuatomic/mpi.h>
 
 #include <sched.h>
@@ -10,6 +11,24 @@
 #include <stdlib.h>
 #include <string.h>
 
+#if defined(OPEN_MPI) && defined(__has_include)
+#if __has_include(<mpi-ext.h>)
+#include <mpi-ext.h>
+#endif
+#endif
+
+/* Whether this MPI takes memory of a GPU. Of the MPIs, Open MPI reports that at run time. */
+#ifndef TAKES_DEVICE
+#ifdef MPIX_CUDA_AWARE_SUPPORT
+#define TAKES_DEVICE MPIX_Query_cuda_support()
+#else
+#define TAKES_DEVICE 0
+#endif
+#endif
+/* Tests without a GPU pass host memory to exchange_device. */
+#ifndef EXCHANGE
+#define EXCHANGE exchange
+#endif
 /* The most bytes of a message: MPI counts in int. */
 #ifndef PIECE
 #define PIECE ((size_t)1 << 30)
@@ -20,6 +39,7 @@
 enum { TAG_DATA = 1, TAG_FAILED = 2 };
 
 struct end {
+	struct cua_context *ctx;
 	MPI_Comm comm;
 	int rank, size;
 	double timeout; /* seconds; 0: none */
@@ -113,16 +133,15 @@ static enum cua_status start(struct end *end, void *at, size_t bytes, int rank, 
 	return status;
 }
 
-static enum cua_status exchange(void *self, const void *const *send, const size_t *send_bytes,
-				void *const *receive, const size_t *receive_bytes)
+/* The messages of other ranks. */
+static enum cua_status exchange_others(struct end *end, const void *const *send,
+				       const size_t *send_bytes, void *const *receive,
+				       const size_t *receive_bytes)
 {
-	struct end *end = self;
 	enum cua_status status = CUA_OK;
 	size_t most = 0;
 	int n = 0;
 
-	if (end->failed)
-		return CUA_ERROR_SYSTEM;
 	for (int r = 0; r < end->size; r++)
 		if (r != end->rank)
 			most += pieces(send_bytes[r]) + pieces(receive_bytes[r]);
@@ -139,13 +158,45 @@ static enum cua_status exchange(void *self, const void *const *send, const size_
 		/* MPI does not write there */
 		status = start(end, (void *)(uintptr_t)send[to], send_bytes[to], to, 0, &n);
 	}
-	if (send_bytes[end->rank])
-		memmove(receive[end->rank], send[end->rank], send_bytes[end->rank]);
 	if (!status)
 		status = wait_all(end, n, end->requests);
 	if (status)
 		end->failed = 1;
 	return status;
+}
+
+static enum cua_status exchange(void *self, const void *const *send, const size_t *send_bytes,
+				void *const *receive, const size_t *receive_bytes)
+{
+	struct end *end = self;
+
+	if (end->failed)
+		return CUA_ERROR_SYSTEM;
+	if (send_bytes[end->rank])
+		memmove(receive[end->rank], send[end->rank], send_bytes[end->rank]);
+	return exchange_others(end, send, send_bytes, receive, receive_bytes);
+}
+
+/* MPI does not know of the stream, so the stream is idle before MPI reads and writes. */
+static enum cua_status exchange_device(void *self, const void *const *send,
+				       const size_t *send_bytes, void *const *receive,
+				       const size_t *receive_bytes)
+{
+	struct end *end = self;
+	const int own = end->rank;
+	enum cua_status status = CUA_OK;
+
+	if (end->failed)
+		return CUA_ERROR_SYSTEM;
+	if (send_bytes[own] && send[own] != receive[own])
+		status = cua_copy(end->ctx, receive[own], send[own], send_bytes[own]);
+	if (!status)
+		status = cua_context_synchronize(end->ctx);
+	if (status) {
+		end->failed = 1;
+		return status;
+	}
+	return exchange_others(end, send, send_bytes, receive, receive_bytes);
 }
 
 static enum cua_status sum_u64(void *self, uint64_t *x, size_t n)
@@ -255,8 +306,10 @@ static enum cua_status create(struct cua_context *ctx, MPI_Comm comm, struct cua
 				 : end          ? CUA_OK
 						: CUA_ERROR_NO_MEMORY;
 
-	if (end)
+	if (end) {
+		end->ctx = ctx;
 		end->comm = MPI_COMM_NULL;
+	}
 	status = agree_on(comm, status);
 	if (!status)
 		status = agree_on(comm, of_mpi(MPI_Comm_dup(comm, &end->comm)));
@@ -274,7 +327,8 @@ static enum cua_status create(struct cua_context *ctx, MPI_Comm comm, struct cua
 		transport.self = end;
 		transport.rank = (uint32_t)end->rank;
 		transport.size = (uint32_t)end->size;
-		transport.exchange = exchange;
+		transport.exchange = EXCHANGE;
+		transport.exchange_device = TAKES_DEVICE ? exchange_device : NULL;
 		transport.sum_u64 = sum_u64;
 		transport.agree = agree;
 		transport.abort = tell;

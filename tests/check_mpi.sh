@@ -56,6 +56,13 @@ if ! build pieces "$tmp/pieces.c" -I"$top_srcdir/tests"; then
   echo "FAILED: mpi_group.c does not compile in pieces"
   exit 1
 fi
+# messages of host memory by the function for memory of a GPU
+printf '#define TAKES_DEVICE 1\n#define EXCHANGE exchange_device\n#include "mpi_group.c"\n#include "mpi_ranks.c"\n' \
+  >"$tmp/device.c"
+if ! build device "$tmp/device.c" -I"$top_srcdir/tests" -Wno-unused-function; then
+  echo "FAILED: mpi_group.c does not compile for memory of a GPU"
+  exit 1
+fi
 
 # run N PROGRAM ARGUMENT...
 run() {
@@ -86,6 +93,7 @@ for n in 1 2 3 4 5; do
   expect $n ./ranks errors
 done
 expect 4 ./pieces results "$seed"
+expect 3 ./device results "$seed"
 expect 3 ./ranks away
 
 # Open MPI goes on without a rank that died, if it is told to.

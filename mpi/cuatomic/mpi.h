@@ -22,8 +22,9 @@ extern "C" {
  * of `comm` call, and return the same status. The group uses a duplicate of `comm`, so that messages of
  * the group and of the program do not meet. The context must outlive the group.
  *
- * All memory that MPI reads and writes is host memory; the library copies values of a GPU to pinned
- * memory. Messages above 1 GiB are sent in pieces. The group makes its MPI calls in the thread that calls
+ * If Open MPI reports at run time that it takes memory of a GPU (MPIX_Query_cuda_support), messages of a
+ * GPU are sent from there. Otherwise MPI reads and writes host memory only, and the library copies values of
+ * a GPU to pinned memory. Messages above 1 GiB are sent in pieces. The group makes its MPI calls in the thread that calls
  * the group, so MPI_THREAD_FUNNELED suffices for the main thread, and MPI_THREAD_SERIALIZED for another
  * thread at a time.
  *
