@@ -97,9 +97,10 @@ struct cua__group_traffic {
 	const char **send;
 	char **receive;
 	size_t *send_bytes, *receive_bytes;
+	int of_context; /* with a transport: the arrays are memory of a GPU, else of the host */
 	/*
-	 * if there is a transport and the memory is not the host's: host memory for all that is sent,
-	 * and then for all that is received; the transport's exchange_device does not use it
+	 * if the transport does not access that memory: host memory for all that is sent, and then for
+	 * all that is received
 	 */
 	char *staging;
 };

@@ -22,8 +22,7 @@ static enum cua_status fail(struct cua_group *g, enum cua_status status)
 	return g->broken;
 }
 
-/* Whether the transport sends and receives memory of this rank's context, which is not the host's. */
-static int reads_context(const struct cua_group *g)
+int cua__group_reads_context(const struct cua_group *g)
 {
 	return g->has_transport && g->transport.exchange_device &&
 	       g->contexts[0]->runtime->kind != CUA_BACKEND_CPU;
@@ -38,7 +37,7 @@ static enum cua_status exchange(struct cua_group *g)
 	return status ? fail(g, status) : CUA_OK;
 }
 
-/* The messages are memory of the context, if reads_context. */
+/* The messages are memory of the context. */
 static enum cua_status exchange_device(struct cua_group *g)
 {
 	enum cua_status status = g->transport.exchange_device(
@@ -190,7 +189,7 @@ static enum cua_status gather_remotely(struct cua_group *g, const size_t *bytes,
 {
 	struct cua_context *ctx = g->contexts[0];
 	const struct cua__group_part *part = &g->parts[0];
-	const int is_staged = g->staging && !reads_context(g);
+	const int is_staged = g->staging && !cua__group_reads_context(g);
 	const size_t mine = bytes[g->first];
 	size_t total = 0;
 
@@ -205,7 +204,7 @@ static enum cua_status gather_remotely(struct cua_group *g, const size_t *bytes,
 		return status;
 	if (!is_staged) {
 		send_to_all(g, part->mine, bytes, part->all);
-		return reads_context(g) ? exchange_device(g) : exchange(g);
+		return cua__group_reads_context(g) ? exchange_device(g) : exchange(g);
 	}
 	send_to_all(g, g->staging, bytes, g->staging + MOST_BYTES);
 	status = exchange(g);
@@ -261,14 +260,13 @@ enum cua_status cua__group_exchange(struct cua_group *g, const struct cua__group
 		return CUA__OPS(g->contexts[0], group)->exchange(g, t);
 	memcpy(g->send_bytes, t->send_bytes, g->size * sizeof(*g->send_bytes));
 	memcpy(g->receive_bytes, t->receive_bytes, g->size * sizeof(*g->receive_bytes));
-	/* without staging memory, the messages are host memory on every rank */
-	if (t->staging && !reads_context(g))
+	if (t->of_context && !cua__group_reads_context(g))
 		return exchange_staged(g, t);
 	for (uint32_t r = 0; r < g->size; r++) {
 		g->send[r] = t->send[r];
 		g->receive[r] = t->receive[r];
 	}
-	return t->staging ? exchange_device(g) : exchange(g);
+	return t->of_context ? exchange_device(g) : exchange(g);
 }
 
 void cua__group_place(struct cua_group *g, const size_t *bytes)

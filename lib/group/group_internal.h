@@ -84,6 +84,9 @@ void cua__group_place(struct cua_group *g, const size_t *bytes);
  */
 enum cua_status cua__group_gather(struct cua_group *g, const size_t *bytes, enum cua_status status);
 
+/* Whether the transport sends and receives memory of this rank's context, which is not the host's. */
+int cua__group_reads_context(const struct cua_group *g);
+
 /*
  * Exchanges arrays in the memory of the contexts, in stream order. With a transport it waits for the
  * stream, and a rank with an error of its own takes part all the same.

@@ -82,12 +82,31 @@ static enum cua_status allocate(struct cua_sharded_map *m)
 			      ctx->runtime->allocate(ctx, lay_out(m, s), (void **)&s->memory));
 		lay_out(m, s);
 	}
-	if (!status && g->has_transport && g->contexts[0]->runtime->kind != CUA_BACKEND_CPU)
+	t->of_context = g->has_transport && g->contexts[0]->runtime->kind != CUA_BACKEND_CPU;
+	if (!status && t->of_context && !cua__group_reads_context(g))
 		CUA__GROUP_IN(g->contexts[0], status,
 			      g->contexts[0]->runtime->allocate_mapped(
 				      g->contexts[0], ((size_t)m->piece + m->slice * size) * widest,
 				      (void **)&t->staging));
 	return status ? status : cua__sharded_direct_open(m);
+}
+
+/*
+ * Frees the tables of a group with a transport that failed, if the transport has left the stream. Messages may
+ * still be under way, so other memory stays.
+ */
+static void release_broken(struct cua_sharded_map *m)
+{
+	struct cua_context *ctx = m->group->contexts[0];
+	enum cua_status status;
+	int done = 0;
+
+	CUA__GROUP_IN(ctx, status, ctx->runtime->query(ctx, &done));
+	if (!status && done && m->shards) {
+		cua_hashmap_destroy(m->shards[0].table);
+		m->shards[0].table = NULL;
+	}
+	cua__group_keep(&m->kept);
 }
 
 /* Waits for the streams of all ranks first, because each may read the memory of others. */
@@ -96,16 +115,16 @@ static void release(struct cua_sharded_map *m)
 	struct cua_group *g = m->group;
 	enum cua_status status = CUA_OK;
 
+	if (g->has_transport && g->broken) {
+		release_broken(m);
+		return;
+	}
 	for (uint32_t i = 0; i < g->local && m->shards; i++)
 		CUA__GROUP_IN(g->contexts[i], status,
 			      g->contexts[i]->runtime->synchronize(g->contexts[i]));
 	cua__sharded_direct_close(m);
 	for (uint32_t i = 0; i < g->local && m->shards; i++)
 		cua_hashmap_destroy(m->shards[i].table);
-	if (g->has_transport && g->broken) {
-		cua__group_keep(&m->kept);
-		return;
-	}
 	for (uint32_t i = 0; i < g->local && m->shards; i++) {
 		struct cua__shard_of_rank *s = &m->shards[i];
 
@@ -366,8 +385,7 @@ static enum cua_status exchange_counts(struct cua_sharded_map *m, uint32_t *exch
 	*exchanges = most;
 	if (!g->has_transport)
 		return CUA_OK;
-	/* host memory, also if the context's memory is not */
-	counts.staging = NULL;
+	counts.of_context = 0;
 	for (uint32_t r = 0; r < g->size; r++) {
 		m->tell[r][0] = m->shards[0].to[r];
 		m->tell[r][1] = most;
