@@ -470,8 +470,25 @@ planted 'counts of a block that are stored and not added' shard_kernel \
   's/cua_port_fetch_add_u32(&s->counts\[r\], count, CUA__SHARD_ON_DEVICE)/cua_port_store_b32(\&s->counts[r], count, CUA__SHARD_ON_DEVICE)/' shard
 planted 'many ranks whose pairs claim no place of their own' shard_kernel \
   's/at = cua_port_fetch_add_u32(&s->cursors\[to\], 1,/at = cua_port_load_b32(\&s->cursors[to],/' shard
-planted 'an owner that depends on half of a wide key' shard_kernel \
-  's/hash = cua_hash_u128(key, s->seed);/hash = cua_hash_u64(s->keys_out ? key.lo : key.hi + (i \& 1), s->seed);/' shard
+planted 'an owner that depends on half of a wide key' owner \
+  's/cua_hash_u128(key, seed)/cua_hash_u64(key.lo, seed)/' shard
+planted 'keys of a tile that are numbered before its counters are zero' shard_kernel \
+  '/CUA_WRITE(t->count\[0\]\[thread\], 0u);/{n;d;}' shard
+planted 'a tile that is sorted before all its keys have numbers' shard_kernel \
+  '/number\[j\] = cua__shard_number/,/after this barrier/s/cua_port_sync_block();/(void)0;/' shard
+planted 'a sorted tile that is sent before it is whole' shard_kernel \
+  '/CUA_WRITE(offsets\[at\]/,/CUA__UNROLL/s/cua_port_sync_block();/(void)0;/' shard
+planted 'two tiles with the same counters' shard_kernel 's/turn ^= 1;/(void)turn;/' shard
+planted 'a warp that claims the number of one key' shard_kernel \
+  's/cua_port_fetch_add_u32(&count\[r\], cua_port_popc_u32(mask),/cua_port_fetch_add_u32(\&count[r], 1,/' shard
+planted 'keys without room that are not counted' shard_kernel \
+  's/spilled += cua__shard_send_key/(void)cua__shard_send_key/' shard
+planted 'answers to a tile that are written before all are there' shard_kernel \
+  '/cua__shard_set(values, offset\[j\]/,/CUA__UNROLL/s/cua_port_sync_block();/(void)0;/' shard
+planted 'answers of the tile before' shard_kernel \
+  's/CUA_WRITE(found\[j\], 0u);/(void)0;/' shard
+planted 'an answer that is that of the next key' shard_kernel \
+  's/>> at % 32 & 1))/>> (at + 1) % 32 \& 1))/' shard
 planted 'an answer that overwrites the value of an absent key' shard_kernel \
   's/if (value_size && result)/if (value_size)/' shard
 planted 'a chain of a block that is inserted before it is whole' chained_kernel \
@@ -863,6 +880,14 @@ planted 'words that are staged before their offsets are known' hashmap_regions \
   '/before += n\[j\];/,/CUA__UNROLL/s/cua_port_sync_block();/(void)0;/'
 planted 'a tile that claims more than the room of its regions' hashmap_regions \
   's/crowded |= claimed\[j % 2\] + n\[j\] > a->room;/;/'
+planted 'regions of an owner in the same place' hashmap_regions \
+  's/p % a->per_owner \* a->stride;/0;/'
+planted 'words that are sent into the room of another rank' hashmap_regions \
+  's/if (!crowded ||/if (1 ||/'
+planted 'a reserved key that two lanes set aside' hashmap_regions \
+  's/!cua_port_fetch_add_u32(taken, 1, CUA_RELAXED, CUA__HASHMAP_AT))/cua_port_fetch_add_u32(taken, 1, CUA_RELAXED, CUA__HASHMAP_AT) < 2)/'
+planted 'a build with the words of a rank in other regions' hashmap_regions \
+  's/first_region = region \/ a->from_ranks \* a->regions;/first_region = (region \/ a->from_ranks ^ 1) * a->regions;/'
 planted 'overflowing words of a build that do not search their home' hashmap_regions \
   's/if (cua__regions_has(k, table, home, CUA_READ(number\[home\]), w))/if (0)/'
 planted 'equal keys of a build that are inserted concurrently' hashmap_regions \
