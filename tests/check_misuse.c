@@ -871,6 +871,8 @@ static enum cua_status made_array(enum cua_status status)
 	  cua_sharded_map_insert_n(sharded(), counts(), ins(), ins(), byte_outs()))                \
 	X(cua_sharded_map_load, MADE_SHARDED,                                                      \
 	  cua_sharded_map_load(group(), map_options(), path(), slot()))                            \
+	X(cua_sharded_map_workspace, PLAIN,                                                        \
+	  cua_sharded_map_workspace(sharded(), count(), or_null(outputs())))                       \
 	X(cua_sharded_map_owner, PLAIN,                                                            \
 	  cua_sharded_map_owner(sharded(), or_null(memory), or_null(outputs())))                   \
 	X(cua_sharded_map_retrieve, PLAIN,                                                         \

@@ -861,6 +861,7 @@ START_TEST(arguments)
 	uint8_t *results[2];
 	uint64_t size = 7;
 	struct ranks g;
+	size_t bytes;
 
 	open_ranks(&g, 2, &kinds[0], 1000);
 	ck_assert_status(cua_sharded_map_create(NULL, NULL, CUA_U32, CUA_U32, 9, &map),
@@ -888,6 +889,10 @@ START_TEST(arguments)
 	cua_sharded_map_destroy(NULL);
 	ck_assert_ptr_null(cua_sharded_map_shard(NULL, 0));
 	ck_assert_ptr_null(cua_sharded_map_shard(g.map, 2));
+	ck_assert_status(cua_sharded_map_workspace(NULL, 1, &bytes), CUA_ERROR_NULL);
+	ck_assert_status(cua_sharded_map_workspace(g.map, 1, NULL), CUA_ERROR_NULL);
+	ck_assert_status(cua_sharded_map_workspace(g.map, SIZE_MAX, &bytes), CUA_ERROR_SIZE);
+	ck_assert_cua(cua_sharded_map_workspace(g.map, 0, &bytes));
 	ck_assert_status(cua_sharded_map_owner(NULL, host, &owner), CUA_ERROR_NULL);
 	ck_assert_status(cua_sharded_map_owner(g.map, NULL, &owner), CUA_ERROR_NULL);
 	ck_assert_status(cua_sharded_map_owner(g.map, host, NULL), CUA_ERROR_NULL);

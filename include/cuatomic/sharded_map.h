@@ -29,9 +29,12 @@
  *   in the stream of its owner.
  * Progress: a call waits for the streams of the local ranks, and for the other processes.
  *
+ * Direct calls: if all ranks are in this process, at most 16, and their GPUs have access to each other, finds
+ *   and large inserts and builds without results write pairs and answers straight to the workspaces of the
+ *   other ranks (cua_sharded_map_workspace). Without this workspace, and for other calls, there are rounds.
  * Rounds: a call moves at most a few million pairs of a rank at a time, in memory that the map allocated
- *   when it was created: 14 to 70 bytes for each, and for a GPU with a transport 8 to 33 bytes
- *   of pinned memory. If the keys of a round have few owners, the round has
+ *   when it was created: 14 to 70 bytes for each, and for a GPU with a transport that cannot access its
+ *   memory 8 to 33 bytes of pinned memory. If the keys of a round have few owners, the round has
  *   more exchanges. So a rank has room for all that it receives, for any keys.
  *
  * Errors: NULL, TYPE, SIZE, ALIGNMENT, MEMORY_KIND, OVERLAP and VALUE are found before anything is
@@ -55,8 +58,8 @@ extern "C" {
  * the number of keys of all ranks together. Each shard has room for its share of them and for the
  * deviation of random shares: 8 times the square root of the share. So random keys fit, up to the
  * capacity, with a probability of more than 1 - 1e-14 for each rank. options and types are those of
- * cua_hashmap_create, and so is a seed of 0: rank 0 draws the seed of the owners, and each shard has a
- * seed of its own.
+ * cua_hashmap_create, and so is a seed of 0: rank 0 draws the seed of the owners, and each process draws
+ * the seed of its shards.
  * Errors: as cua_hashmap_create; VALUE (ranks that differ in an argument); UNSUPPORTED (own_hash);
  *   errors of the transport.
  */
@@ -75,6 +78,15 @@ CUA_API struct cua_hashmap *cua_sharded_map_shard(const struct cua_sharded_map *
 /* The rank that owns the key, which has the map's key size, at any address. Local. Errors: NULL. */
 CUA_API enum cua_status cua_sharded_map_owner(const struct cua_sharded_map *map, const void *key,
 					      uint32_t *rank);
+
+/*
+ * Gets the largest workspace in bytes of the bulk calls in each context, if no rank passes more than n
+ * elements: for cua_context_reserve. Local. A call takes the workspace if it can have it; if there is no
+ * memory, the call is slower.
+ * Errors: NULL, SIZE.
+ */
+CUA_API enum cua_status cua_sharded_map_workspace(const struct cua_sharded_map *map, size_t n,
+						  size_t *bytes);
 
 /* Clears all keys, the status FULL and the rejected pairs. Errors: NULL. */
 CUA_API enum cua_status cua_sharded_map_clear(struct cua_sharded_map *map);

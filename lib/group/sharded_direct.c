@@ -229,6 +229,24 @@ static enum cua_status insert(struct cua_sharded_map *m, const struct cua__shard
 	return status ? status : cua__sharded_rounds(m, b, most_of(m), CUA_OK);
 }
 
+static struct cua__shard_direct direct_of(const struct cua_sharded_map *m, uint32_t i, int builds,
+					  uint64_t most)
+{
+	const struct cua__shard_of_rank *s = &m->shards[i];
+
+	return (struct cua__shard_direct){
+		.ranks = m->group->size,
+		.rank = i,
+		.builds = builds,
+		.seed = m->seed,
+		.view = &s->table->view,
+		.keys = s->keys,
+		.values = s->values,
+		.n = s->n,
+		.most = most,
+	};
+}
+
 static enum cua_status try_insert(struct cua_sharded_map *m, const struct cua__sharded_bulk *b,
 				  int *done)
 {
@@ -241,19 +259,7 @@ static enum cua_status try_insert(struct cua_sharded_map *m, const struct cua__s
 	if (b->results || !ops->direct_bytes || !same_tables(m))
 		return CUA_OK;
 	for (uint32_t i = 0; i < g->local; i++) {
-		const struct cua__shard_of_rank *s = &m->shards[i];
-
-		d[i] = (struct cua__shard_direct){
-			.ranks = g->size,
-			.rank = i,
-			.builds = b->call == CUA__SHARDED_BUILD,
-			.seed = m->seed,
-			.view = &s->table->view,
-			.keys = s->keys,
-			.values = s->values,
-			.n = s->n,
-			.most = most_of(m),
-		};
+		d[i] = direct_of(m, i, b->call == CUA__SHARDED_BUILD, most_of(m));
 		CUA__GROUP_IN(g->contexts[i], bytes, ops->direct_bytes(g->contexts[i], &d[i]));
 		if (!bytes)
 			return CUA_OK;
@@ -298,9 +304,8 @@ static uint64_t first_tile(const struct finds *f, uint64_t c)
 	return first < f->tiles ? first : f->tiles;
 }
 
-static void shape(const struct cua_sharded_map *m, struct finds *f)
+static void shape(const struct cua_sharded_map *m, struct finds *f, uint64_t most)
 {
-	const uint64_t most = most_of(m);
 	const uint32_t mean = CUA__SHARD_TILE / m->group->size;
 	/* an owner may have some frequent keys more than the others */
 	const uint32_t room = mean + mean / 8 + (uint32_t)(8 * sqrt((double)mean));
@@ -488,7 +493,7 @@ static enum cua_status try_finds(struct cua_sharded_map *m, const struct cua__sh
 	struct finds f = {.b = b};
 	struct workspaces w;
 
-	shape(m, &f);
+	shape(m, &f, most_of(m));
 	if (!f.chunks)
 		return CUA_OK;
 	*done = take_workspaces(m->group, &w, lay_out(m, &f, 0, NULL));
@@ -496,6 +501,26 @@ static enum cua_status try_finds(struct cua_sharded_map *m, const struct cua__sh
 }
 
 /* ---- all calls ---- */
+
+size_t cua__sharded_direct_bytes(const struct cua_sharded_map *m, uint64_t most)
+{
+	struct cua_context *ctx = m->group->contexts[0];
+	const struct cua__shard_ops *ops = CUA__OPS(ctx, shard);
+	struct finds f = {.b = NULL};
+	size_t bytes, insert;
+
+	if (!m->side)
+		return 0;
+	shape(m, &f, most);
+	bytes = lay_out(m, &f, 0, NULL);
+	for (int builds = 0; builds < 2 && ops->direct_bytes && same_tables(m); builds++) {
+		struct cua__shard_direct d = direct_of(m, 0, builds, most);
+
+		CUA__GROUP_IN(ctx, insert, ops->direct_bytes(ctx, &d));
+		bytes = insert > bytes ? insert : bytes;
+	}
+	return cua__scratch_size(bytes);
+}
 
 enum cua_status cua__sharded_direct(struct cua_sharded_map *m, const struct cua__sharded_bulk *b,
 				    int *done)

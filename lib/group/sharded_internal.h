@@ -89,6 +89,9 @@ enum cua_status cua__sharded_work(struct cua_hashmap *table, const struct cua__s
 enum cua_status cua__sharded_rounds(struct cua_sharded_map *m, const struct cua__sharded_bulk *b,
 				    uint64_t most, enum cua_status status);
 
+/* The workspace of direct calls in each context, if no rank has more than `most` pairs. */
+size_t cua__sharded_direct_bytes(const struct cua_sharded_map *m, uint64_t most);
+
 /* Opens and closes what direct calls need. */
 enum cua_status cua__sharded_direct_open(struct cua_sharded_map *m);
 void cua__sharded_direct_close(struct cua_sharded_map *m);

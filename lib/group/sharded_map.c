@@ -288,6 +288,25 @@ struct cua_hashmap *cua_sharded_map_shard(const struct cua_sharded_map *map, uin
 	return map && i < map->group->local ? map->shards[i].table : NULL;
 }
 
+enum cua_status cua_sharded_map_workspace(const struct cua_sharded_map *map, size_t n,
+					  size_t *bytes)
+{
+	enum cua_status status;
+	size_t pairs, table;
+
+	if (!map || !bytes)
+		return CUA_ERROR_NULL;
+	if (n > CUA__MAX_BYTES / sizeof(struct cua_u128))
+		return CUA_ERROR_SIZE;
+	/* of a group with a single rank, the table gets all pairs at once */
+	pairs = map->group->size == 1 ? n : (size_t)map->slice * map->group->size;
+	status = cua_hashmap_build_workspace(map->shards[0].table, pairs, &table);
+	if (status)
+		return status;
+	*bytes = cua__sharded_direct_bytes(map, n) + cua__scratch_size(table);
+	return CUA_OK;
+}
+
 enum cua_status cua_sharded_map_owner(const struct cua_sharded_map *map, const void *key,
 				      uint32_t *rank)
 {
