@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Bulk insert and build of a hash map of words: the kernels of lib/kernels/hashmap_regions.h and
- * their launches. Also those of a sharded map whose ranks scatter pairs into each other's memory.
+ * their launches, also for sharded maps with ranks that scatter pairs into each other's memory.
  */
 #include "config.h"
 
@@ -39,8 +39,8 @@
  */
 #define INSERT_SHIFT 16u
 /*
- * Scatters to other GPUs need longer runs: log2 of the buckets per region of an insert, whose bytes are at
- * most INSERT_BYTES, and the regions of all owners together of a build.
+ * Scatters to other GPUs need longer runs: log2 of the buckets per region of an insert (at most INSERT_BYTES),
+ * and the regions of all owners together of a build.
  */
 #define SEND_SHIFT 18u
 #define SEND_REGIONS 384u
@@ -634,7 +634,7 @@ enum cua_status cua__cuda_direct_send(struct cua_context *ctx, const struct cua_
 		      p.k.scatter_bytes + MOST_REGIONS * p.k.send_region_bytes, &a);
 }
 
-/* What each rank counted of the words that it sent to this rank. */
+/* The numbers of words that each rank sent to this rank. */
 struct direct_counts {
 	const uint64_t *sent[CUA__SHARD_DIRECT_RANKS];
 	uint64_t *received;

@@ -1237,8 +1237,13 @@ START_TEST(failing_transports)
 		for (uint32_t r = 0; r < 3; r++)
 			ck_assert_status(c->status[r], call ? CUA_ERROR_SYSTEM : CUA_OK);
 		crowd_call(c, values, results);
-		for (uint32_t r = 0; r < 3; r++)
+		for (uint32_t r = 0; r < 3; r++) {
 			ck_assert_status(c->status[r], call ? CUA_ERROR_SYSTEM : CUA_OK);
+			ck_assert_uint_eq(thread_transport_aborts(c->hub, r), call != 0);
+		}
+		/* the function that failed was the last call */
+		if (call)
+			ck_assert_uint_eq(thread_transport_calls(c->hub, call % 3), before + call);
 		free_work(&c->work);
 		crowd_close(c);
 	}

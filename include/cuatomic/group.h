@@ -72,8 +72,9 @@ struct cua_group;
  *
  * A function that fails returns an error; a positive number counts as CUA_ERROR_SYSTEM. The library
  * then calls abort, and the group is broken: all later calls return the error. The library never frees
- * the memory of messages of a broken group, so operations on it may remain pending. Only sums by exchange
- * send a caller's own array.
+ * the memory of messages of a broken group, so operations on it may remain pending. Such
+ * operations use a caller's own array only in sum_device, in sums by exchange, and in sum_u64 for a context of
+ * the CPU and types of 64 bits: after an error of cua_group_sum the array must stay.
  *
  * sum_u64 may be NULL on all ranks; the library then adds up by two calls of exchange. It may not be
  * NULL on some ranks only.
@@ -157,7 +158,7 @@ CUA_API enum cua_status cua_group_create(struct cua_context *ctx,
 /*
  * Creates a group whose ranks are those of an NCCL communicator: `comm` is an ncclComm_t. This process,
  * or this thread, has a single rank. The context must be on the GPU of `comm`, and must outlive the
- * group; so must `comm`. The group has 4 MiB of memory on the GPU, 8 MiB of pinned memory and a thread, in
+ * group; so must `comm`. The group has 4 MiB of memory on the GPU, 4 MiB of pinned memory and a thread, in
  * addition to those of cua_group_create. The call is local: processes agree by themselves whether all
  * have created the group. The first collective calls take longer, because NCCL then connects the ranks.
  *
@@ -166,7 +167,9 @@ CUA_API enum cua_status cua_group_create(struct cua_context *ctx,
  *
  * Arrays travel between the GPUs without copies to the host. NCCL's calls are made in the stream of the
  * context. `comm` may have other uses between the calls of the group, in the same order on all ranks and
- * by a thread at a time; no call may be inside a ncclGroupStart of the caller.
+ * by a thread at a time; no call may be inside a ncclGroupStart of the caller. Ranks that are threads of
+ * one process should reserve their workspaces and have no maps that grow, because an allocation may wait
+ * for a kernel of another rank.
  *
  * Waiting and errors: NCCL does not tell the other ranks of a failed rank. So set a time limit on all
  * ranks (cua_group_set_timeout). It starts after the earlier work of the rank's own stream. A helper

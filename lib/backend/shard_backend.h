@@ -78,7 +78,7 @@ struct cua__shard_direct {
 #endif
 
 /*
- * A chunk of a rank's keys, which go to the memory of their owners, and the answers. At an owner, the keys of
+ * A chunk of a rank's keys on the way to their owners, and the answers. At an owner, the keys of
  * a tile have room for `room` keys, a multiple of 32.
  */
 struct cua__shard_keys {
@@ -86,7 +86,7 @@ struct cua__shard_keys {
 	uint32_t ranks, key_size, value_size;
 	uint32_t n, room;
 	const void *keys;
-	/* memory of each owner: keys, and their number in each tile, which may exceed the room */
+	/* memory of each owner: keys, and their number in each tile, possibly more than the room */
 	void *keys_to[CUA__SHARD_DIRECT_RANKS];
 	uint32_t *counts_to[CUA__SHARD_DIRECT_RANKS];
 	/* memory of the rank, for each owner: as above, and the offsets of these keys in their tiles */
@@ -117,7 +117,7 @@ struct cua__shard_ops {
 	/* Prepares the memory of the rank, before any rank sends. */
 	enum cua_status (*direct_clear)(struct cua_context *ctx, const struct cua__shard_direct *d);
 	enum cua_status (*direct_send)(struct cua_context *ctx, const struct cua__shard_direct *d);
-	/* Inserts what the rank received, after all ranks have sent. */
+	/* Inserts the received pairs, after all ranks have sent. */
 	enum cua_status (*direct_receive)(struct cua_context *ctx,
 					  const struct cua__shard_direct *d);
 };

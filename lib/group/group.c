@@ -31,18 +31,24 @@ int cua__group_reads_context(const struct cua_group *g)
 /* The messages are host memory. */
 static enum cua_status exchange(struct cua_group *g)
 {
-	enum cua_status status = g->transport.exchange(g->transport.self, g->send, g->send_bytes,
-						       g->receive, g->receive_bytes);
+	enum cua_status status;
 
+	if (g->broken)
+		return g->broken;
+	status = g->transport.exchange(g->transport.self, g->send, g->send_bytes, g->receive,
+				       g->receive_bytes);
 	return status ? fail(g, status) : CUA_OK;
 }
 
 /* The messages are memory of the context. */
 static enum cua_status exchange_device(struct cua_group *g)
 {
-	enum cua_status status = g->transport.exchange_device(
-		g->transport.self, g->send, g->send_bytes, g->receive, g->receive_bytes);
+	enum cua_status status;
 
+	if (g->broken)
+		return g->broken;
+	status = g->transport.exchange_device(g->transport.self, g->send, g->send_bytes, g->receive,
+					      g->receive_bytes);
 	return status ? fail(g, status) : CUA_OK;
 }
 
@@ -105,6 +111,8 @@ enum cua_status cua__group_sum_words(struct cua_group *g, uint64_t *x, size_t n)
 {
 	enum cua_status status;
 
+	if (g->broken)
+		return g->broken;
 	if (!g->transport.sum_u64)
 		return sum_by_exchange(g, x, n);
 	status = g->transport.sum_u64(g->transport.self, x, n);
@@ -113,7 +121,11 @@ enum cua_status cua__group_sum_words(struct cua_group *g, uint64_t *x, size_t n)
 
 enum cua_status cua__group_sum_device(struct cua_group *g, enum cua_type type, void *x, size_t n)
 {
-	enum cua_status status = g->transport.sum_device(g->transport.self, type, x, n);
+	enum cua_status status;
+
+	if (g->broken)
+		return g->broken;
+	status = g->transport.sum_device(g->transport.self, type, x, n);
 
 	return status ? fail(g, status) : CUA_OK;
 }
@@ -124,6 +136,8 @@ enum cua_status cua__group_agree(struct cua_group *g, enum cua_status mine)
 
 	if (!g->has_transport)
 		return mine;
+	if (g->broken)
+		return g->broken;
 	status = g->transport.agree(g->transport.self, mine, &all);
 	if (!status && all > 0)
 		status = CUA_ERROR_SYSTEM;

@@ -408,7 +408,8 @@ static enum cua_status exchange_device(void *self, const void *const *send,
 static enum cua_status sum_u64(void *self, uint64_t *x, size_t n)
 {
 	struct end *e = self;
-	enum cua_status status = CUA_OK;
+	/* the helper may still use the request */
+	enum cua_status status = e->failed ? CUA_ERROR_SYSTEM : CUA_OK;
 
 	for (size_t at = 0, count; at < n && !status; at += count) {
 		count = n - at < HALF_BYTES / sizeof(*x) ? n - at : HALF_BYTES / sizeof(*x);
@@ -426,6 +427,8 @@ static enum cua_status sum_device(void *self, enum cua_type type, void *x, size_
 	struct end *e = self;
 	enum cua_status status;
 
+	if (e->failed)
+		return CUA_ERROR_SYSTEM;
 	request_reduction(e, x, n,
 			  type == CUA_I32   ? CUA__NCCL_I32
 			  : type == CUA_U32 ? CUA__NCCL_U32
@@ -443,6 +446,8 @@ static enum cua_status agree(void *self, enum cua_status mine, enum cua_status *
 	enum cua_status status;
 	int32_t least;
 
+	if (e->failed)
+		return CUA_ERROR_SYSTEM;
 	memcpy(e->host, &number, sizeof(number));
 	request_reduction(e, e->device, 1, CUA__NCCL_I32, CUA__NCCL_MIN);
 	RUN(e, status, run_staged(e, sizeof(number), 0, sizeof(number)));

@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls of a sharded map whose ranks are all in this process and can write into each other's memory: finds,
+ * Calls of a sharded map with all ranks in this process, if ranks can write into each other's memory: finds,
  * and large inserts and builds without results.
  *
  * An insert or a build has three steps. Each rank scatters its pairs into regions of the owners' tables, in
- * the workspaces of the owners. After a barrier each owner inserts what it has received. Then the host reads
- * what the ranks left: pairs with reserved keys, and whether all regions had room. If they had not, as with
- * many equal keys, all pairs of the rank are inserted again in rounds. Most are then present, and an insert
- * of a present key changes nothing.
+ * the workspaces of the owners. After a barrier each owner inserts the pairs that came. Then the host looks
+ * for pairs that are left: pairs with reserved keys, and pairs without room in their region, for example
+ * because many keys are equal. If a pair had no room, all pairs of the rank are inserted again in rounds; if the
+ * spill list of a table was too short, the pairs of all ranks. Most are then present, and an insert of a present
+ * key changes nothing.
  *
  * A find goes in chunks, with two sets of buffers. In the side streams, ranks send the keys of a chunk to
  * their owners and take the answers to the chunk before it. Meanwhile the tables find the keys of the chunk
  * between, and write the answers to the memory of their ranks. Streams and events order this, and the host
- * waits once at the end. Ranks access only workspaces of each other, because peers may not be able to access
+ * waits once at the end. Ranks access only each other's workspaces, because peers may not be able to access
  * a user's array. Buffers have room for an eighth more than the mean of random keys. If an owner gets
  * more, all keys of that rank are found again in rounds.
  *
- * Order of the buffers of chunk c, which are those of chunk c - 2:
+ * Order of the buffers of chunk c, also used for chunk c - 2:
  * - Keys are sent in the side stream after the answers of chunk c - 2 were taken there. Before that, the
  *   side stream waited for the finds of chunk c - 2 of all ranks, so their keys may be overwritten.
- * - The finds of chunk c wait for the side streams of all ranks, after these have sent. So no rank still
- *   takes answers of chunk c - 2, which the finds overwrite.
+ * - The finds of chunk c wait for the side streams of all ranks, after all keys were sent. So no rank still
+ *   takes answers of chunk c - 2, and the finds may overwrite these.
  */
 #include "config.h"
 
@@ -160,8 +161,8 @@ static int same_tables(const struct cua_sharded_map *m)
 }
 
 /*
- * Sets the arrays of a rank to what it left. The pairs with reserved keys go to `memory`, which the call no
- * longer uses.
+ * Sets the arrays of a rank to the pairs that are left. The pairs with reserved keys go to `memory`, no longer
+ * in use by the call.
  */
 static enum cua_status leave(struct cua_sharded_map *m, uint32_t i,
 			     const struct cua__shard_late *late, int again, char *memory)
@@ -174,10 +175,10 @@ static enum cua_status leave(struct cua_sharded_map *m, uint32_t i,
 
 	if (again || late->spilled)
 		return CUA_OK;
-	for (uint64_t which = 0; which < 2; which++) {
-		const struct cua_u128 key = {which, 0}, value = {late->values[which], 0};
+	for (uint64_t word = 0; word < 2; word++) {
+		const struct cua_u128 key = {word, 0}, value = {late->values[word], 0};
 
-		if (!late->taken[which])
+		if (!late->taken[word])
 			continue;
 		memcpy(pairs[0] + n * m->key_size, &key, m->key_size);
 		memcpy(pairs[1] + n * m->value_size, &value, m->value_size);
@@ -475,7 +476,8 @@ static enum cua_status run_finds(struct cua_sharded_map *m, struct finds *f, str
 		status = find_chunks(m, f);
 	/* also after an error, the workspaces are not to be used before the side streams are done */
 	last = order(m->side, g);
-	status = status ? status : last;
+	if (last)
+		status = wait(m->side, status ? status : last);
 	for (uint32_t i = 0; i < g->local && !status; i++)
 		CUA__GROUP_IN(g->contexts[i], status,
 			      g->contexts[i]->runtime->copy(g->contexts[i], &spilled[i],

@@ -496,7 +496,7 @@ static enum cua_status work(struct cua__shard_of_rank *s, const struct cua__shar
 
 /*
  * `own` is the status of this process so far. Before the tables take the pairs the processes agree. If a
- * process has an error, *stop is set in all, and the pairs are dropped.
+ * process has an error, *stop is set in all, and the pairs are dropped. It is also set if the group breaks.
  */
 static enum cua_status exchange_pairs(struct cua_sharded_map *m, const struct cua__sharded_bulk *b,
 				      uint32_t exchange, enum cua_status own, int *stop)
@@ -517,6 +517,7 @@ static enum cua_status exchange_pairs(struct cua_sharded_map *m, const struct cu
 		status = cua__worse(status, move(m, exchange, RESULTS, 1));
 	if (b->call == CUA__SHARDED_FIND && !g->broken)
 		status = cua__worse(status, move(m, exchange, VALUES, 1));
+	*stop = g->broken != CUA_OK;
 	return g->broken ? g->broken : status;
 }
 
