@@ -549,8 +549,7 @@ static bool plan_direct(struct cua_context *ctx, struct cua__shard_direct *d, st
 		    p->build_regions < LEAST_BUILD_REGIONS || d->most > view->n_buckets * slots)
 			return false;
 		while ((p->build_regions >> p->log) > ((uint64_t)4 << p->log) ||
-		       divide_up(p->build_regions, (uint64_t)1 << p->log) >
-			       SEND_REGIONS / d->ranks)
+		       divide_up(p->build_regions, (uint64_t)1 << p->log) > SEND_REGIONS / d->ranks)
 			++p->log;
 		if ((1u << p->log) > MOST_REGIONS)
 			return false;
