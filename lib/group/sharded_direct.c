@@ -254,7 +254,7 @@ static enum cua_status try_insert(struct cua_sharded_map *m, const struct cua__s
 	const struct cua__shard_ops *ops = CUA__OPS(m->group->contexts[0], shard);
 	struct cua__shard_direct d[CUA__SHARD_DIRECT_RANKS];
 	struct cua_group *g = m->group;
-	struct workspaces w;
+	struct workspaces w = {.begun = 0};
 	size_t bytes = 0;
 
 	if (b->results || !ops->direct_bytes || !same_tables(m))
@@ -493,7 +493,7 @@ static enum cua_status try_finds(struct cua_sharded_map *m, const struct cua__sh
 				 int *done)
 {
 	struct finds f = {.b = b};
-	struct workspaces w;
+	struct workspaces w = {.begun = 0};
 
 	shape(m, &f, most_of(m));
 	if (!f.chunks)
