@@ -88,7 +88,7 @@ static enum cua_status cuda_answer(struct cua_context *ctx, const struct cua__sh
 
 /* ---- directly to owners ---- */
 
-/* Few blocks, so that these kernels run beside those of the tables. */
+/* Few blocks, so that these kernels run beside the tables' kernels. */
 #define SEND_BLOCKS_PER_PROCESSOR 2
 #define TAKE_BLOCKS_PER_PROCESSOR 3
 

@@ -60,7 +60,7 @@ extern "C" {
  * deviation of random shares: 8 times the square root of the share. So random keys fit, up to the
  * capacity, with a probability of more than 1 - 1e-14 for each rank. options and types are those of
  * cua_hashmap_create, and so is a seed of 0: rank 0 draws the seed of the owners, and each process draws
- * the seed of its shards.
+ * the seed of its shards. For direct calls each GPU has a second context and stream.
  * Errors: as cua_hashmap_create; VALUE (ranks that differ in an argument); UNSUPPORTED (own_hash);
  *   errors of the transport.
  */
@@ -94,14 +94,16 @@ CUA_API enum cua_status cua_sharded_map_clear(struct cua_sharded_map *map);
 
 /*
  * The bulk calls of cuatomic/hashmap.h on the keys of all ranks; results[i][k] is an enum
- * cua_hashmap_result. values and results may be NULL as there, on all ranks or on none. If they are not NULL, they have an array for each local rank with
- * keys. find_n leaves the values of absent keys unchanged.
+ * cua_hashmap_result. values and results may be NULL as there, on all ranks or on none. If they are not NULL,
+ * they have an array for each local rank with keys. find_n leaves the values of absent keys unchanged.
  *
  * update_n combines the pairs with equal keys of a round at their owner first, under the same conditions
  * as cua_hashmap_update_n.
  *
  * Errors: NULL, VALUE (unknown op; ranks that differ in a call or in arrays that are NULL), TYPE (a set,
- *   for calls with values), SIZE, ALIGNMENT, MEMORY_KIND, OVERLAP (an output with another array of its rank, or of a local rank), UNSUPPORTED (erase_n of a map with no_erase), CAPTURE, NO_MEMORY, CUDA; errors of the transport.
+ *   for calls with values), SIZE, ALIGNMENT, MEMORY_KIND, OVERLAP (an output with another array of its rank,
+ *   or of a local rank), UNSUPPORTED (erase_n of a map with no_erase), CAPTURE, NO_MEMORY, CUDA; errors of
+ *   the transport.
  */
 CUA_API enum cua_status cua_sharded_map_build_n(struct cua_sharded_map *map, const size_t *n,
 						const void *const *keys, const void *const *values,

@@ -11,7 +11,9 @@
  * Scatter: converts pairs to the words of the map and sorts them by region. Each region has a fixed
  * room. A block reads a tile of pairs, ranks the words of each region in shared memory, and claims
  * their offsets with a fetch-and-add per region. It then stores the words from shared memory in
- * runs. Words beyond the room of their region are spilled.
+ * runs. Words beyond the room of their region are spilled. A scatter that sends stores the words in
+ * the regions of their owners, in the memory of the owners, and only counts words without room; the
+ * host inserts these later (group/sharded_direct.c).
  *
  * Build: replaces the contents of the map. The regions of the last scatter are the build regions,
  * each of CUA__REGIONS_BUCKETS buckets. The scatter stores the words of a build region in the
