@@ -69,6 +69,12 @@ void demo_close(struct demo *d);
 int demo_word_order(const void *a, const void *b);
 
 /*
+ * Starts the clock after a call, once its work is done. An error ends the process; errno and the error of
+ * CUDA are those of the call.
+ */
+void demo_need(struct demo *d, enum cua_status status, int cuda_error);
+
+/*
  * Compares a result. A difference makes the row wrong, and the first difference is reported. An
  * expected result is a whole number below 2^53, so a double holds it exactly, or a double with defined
  * bits.

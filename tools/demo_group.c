@@ -36,7 +36,6 @@ struct demo_group {
 static void group_need(struct demo *d, enum cua_status status)
 {
 	struct demo_group *g = d->group;
-	const char *part = d->part->name;
 	const int error = errno;
 	int cuda_error = 0;
 
@@ -46,14 +45,8 @@ static void group_need(struct demo *d, enum cua_status status)
 		if (!cuda_error)
 			cuda_error = cua_context_cuda_error(g->contexts[r]);
 	}
-	if (status == CUA_ERROR_CUDA)
-		tool_die("%s, %s: %s (CUDA error %d)", part, d->where, cua_strerror(status),
-			 cuda_error);
-	if (status == CUA_ERROR_SYSTEM)
-		tool_die("%s, %s: %s (%s)", part, d->where, cua_strerror(status), strerror(error));
-	if (status != CUA_OK)
-		tool_die("%s, %s: %s", part, d->where, cua_strerror(status));
-	d->clock = tool_now();
+	errno = error;
+	demo_need(d, status, cuda_error);
 }
 
 static void group_timed(struct demo *d, enum cua_status status)

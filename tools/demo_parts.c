@@ -13,16 +13,9 @@ static const char *const device_names[DEMO_COLUMNS] = {"CPU", "GPU"};
 /* Waits until the work of a call is done, and starts the clock. An error ends the process. */
 static void need(struct demo *d, enum cua_status status)
 {
-	const char *part = d->part->name;
-
 	if (status == CUA_OK)
 		status = cua_context_synchronize(d->ctx);
-	if (status == CUA_ERROR_CUDA)
-		tool_die("%s, %s: %s (CUDA error %d)", part, d->where, cua_strerror(status),
-			 cua_context_cuda_error(d->ctx));
-	if (status != CUA_OK)
-		tool_die("%s, %s: %s", part, d->where, cua_strerror(status));
-	d->clock = tool_now();
+	demo_need(d, status, cua_context_cuda_error(d->ctx));
 }
 
 /* As need, and adds the time of the call: from the last start of the clock until it is done. */

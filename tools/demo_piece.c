@@ -4,6 +4,7 @@
  * the demonstration.
  */
 #include <ctype.h>
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,20 @@
 #ifndef CUATOMIC_DEMO_PLANT
 #define CUATOMIC_DEMO_PLANT(what) 0
 #endif
+
+void demo_need(struct demo *d, enum cua_status status, int cuda_error)
+{
+	const char *part = d->part->name;
+
+	if (status == CUA_ERROR_CUDA)
+		tool_die("%s, %s: %s (CUDA error %d)", part, d->where, cua_strerror(status),
+			 cuda_error);
+	if (status == CUA_ERROR_SYSTEM)
+		tool_die("%s, %s: %s (%s)", part, d->where, cua_strerror(status), strerror(errno));
+	if (status != CUA_OK)
+		tool_die("%s, %s: %s", part, d->where, cua_strerror(status));
+	d->clock = tool_now();
+}
 
 void demo_verify(struct demo *d, const char *what, double got, double expected)
 {

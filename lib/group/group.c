@@ -126,7 +126,6 @@ enum cua_status cua__group_sum_device(struct cua_group *g, enum cua_type type, v
 	if (g->broken)
 		return g->broken;
 	status = g->transport.sum_device(g->transport.self, type, x, n);
-
 	return status ? fail(g, status) : CUA_OK;
 }
 

@@ -84,7 +84,7 @@ void cua__group_place(struct cua_group *g, const size_t *bytes);
  */
 enum cua_status cua__group_gather(struct cua_group *g, const size_t *bytes, enum cua_status status);
 
-/* Whether the transport sends and receives memory of this rank's context, which is not the host's. */
+/* Whether the transport sends and receives memory of this rank's context, a GPU. */
 int cua__group_reads_context(const struct cua_group *g);
 
 /*

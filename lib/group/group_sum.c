@@ -66,7 +66,7 @@ static enum cua_status store(struct cua_context *ctx, char *x, uint64_t *w, size
 	return status;
 }
 
-/* Whether the transport adds up memory of this rank's context, which is not the host's. */
+/* Whether the transport adds up memory of this rank's context, a GPU. */
 static int sums_context(const struct cua_group *g)
 {
 	return g->has_transport && g->transport.sum_device &&

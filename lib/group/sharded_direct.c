@@ -294,8 +294,8 @@ struct finds {
 };
 
 /*
- * The first tile of a chunk. The first chunks are small, because the tables wait for the first. The last are
- * full, or may be empty for some ranks.
+ * The first tile of a chunk. The first chunks are small, because the tables wait for the first. A chunk
+ * may be empty for ranks with few keys.
  */
 static uint64_t first_tile(const struct finds *f, uint64_t c)
 {
@@ -317,14 +317,6 @@ static void shape(const struct cua_sharded_map *m, struct finds *f, uint64_t mos
 	f->room = ((room < CUA__SHARD_TILE ? room : CUA__SHARD_TILE) + 31) / 32 * 32;
 }
 
-/* Sets *at to the next `bytes` bytes; measures only if base is NULL. */
-static void lay(char *base, size_t *used, size_t bytes, void *at)
-{
-	if (base)
-		*(void **)at = base + *used;
-	*used += cua__scratch_size(bytes);
-}
-
 static size_t lay_out(const struct cua_sharded_map *m, struct finds *f, uint32_t i, char *base)
 {
 	const size_t ranks = m->group->size;
@@ -332,17 +324,17 @@ static size_t lay_out(const struct cua_sharded_map *m, struct finds *f, uint32_t
 	const size_t keys = parts * f->room;
 	size_t used = 0;
 
-	lay(base, &used, sizeof(uint64_t), &f->ranks[i].spilled);
-	lay(base, &used, f->tiles * ranks * sizeof(uint32_t), &f->ranks[i].counts);
+	cua__lay(base, &used, sizeof(uint64_t), &f->ranks[i].spilled);
+	cua__lay(base, &used, f->tiles * ranks * sizeof(uint32_t), &f->ranks[i].counts);
 	f->zeros = used;
 	for (int k = 0; k < 2; k++) {
 		struct buffers *buffers = &f->ranks[i].buffers[k];
 
-		lay(base, &used, keys * m->key_size, &buffers->keys);
-		lay(base, &used, parts * sizeof(uint32_t), &buffers->counts);
-		lay(base, &used, keys / 8, &buffers->found);
-		lay(base, &used, keys * sizeof(CUA__SHARD_OFFSET), &buffers->offsets);
-		lay(base, &used, keys * m->value_size, &buffers->values);
+		cua__lay(base, &used, keys * m->key_size, &buffers->keys);
+		cua__lay(base, &used, parts * sizeof(uint32_t), &buffers->counts);
+		cua__lay(base, &used, keys / 8, &buffers->found);
+		cua__lay(base, &used, keys * sizeof(CUA__SHARD_OFFSET), &buffers->offsets);
+		cua__lay(base, &used, keys * m->value_size, &buffers->values);
 	}
 	return used;
 }

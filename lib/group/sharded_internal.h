@@ -31,8 +31,8 @@ struct cua__shard_of_rank {
 struct cua_sharded_map {
 	struct cua_group *group;
 	/*
-	 * of direct calls: contexts of the same devices, whose streams move keys and answers while the
-	 * tables process others; `group` itself if the backend has no streams; NULL without direct calls
+	 * of direct calls: contexts of the same devices, with side streams; `group` itself if the backend
+	 * has no streams; NULL without direct calls
 	 */
 	struct cua_group *side;
 	uint64_t seed, capacity;
@@ -77,6 +77,14 @@ static inline int cua__sharded_is_answered(const struct cua__sharded_bulk *b)
 	return b->call == CUA__SHARDED_FIND || b->results;
 }
 
+/* Sets *at to the next `bytes` bytes, in units of 256; measures only if base is NULL. */
+static inline void cua__lay(char *base, size_t *used, size_t bytes, void *at)
+{
+	if (base)
+		*(void **)at = base + *used;
+	*used += cua__scratch_size(bytes);
+}
+
 /* The bulk call of a table on n pairs, in memory of its context. */
 enum cua_status cua__sharded_work(struct cua_hashmap *table, const struct cua__sharded_bulk *b,
 				  size_t n, const void *keys, const void *values, void *values_out,
@@ -92,7 +100,7 @@ enum cua_status cua__sharded_rounds(struct cua_sharded_map *m, const struct cua_
 /* The workspace of direct calls in each context, if no rank has more than `most` pairs. */
 size_t cua__sharded_direct_bytes(const struct cua_sharded_map *m, uint64_t most);
 
-/* Opens and closes what direct calls need. */
+/* Opens and closes `side`. */
 enum cua_status cua__sharded_direct_open(struct cua_sharded_map *m);
 void cua__sharded_direct_close(struct cua_sharded_map *m);
 
@@ -108,8 +116,8 @@ typedef enum cua_status cua__shard_fn(struct cua_hashmap *table, uint32_t i, voi
 				      uint64_t *number);
 
 /*
- * Calls fn for each local shard; m may be NULL. Returns the least status of all ranks. Afterwards the records of all ranks
- * in the group have their numbers.
+ * Calls fn for each local shard; m may be NULL. Returns the least status of all ranks. Afterwards the
+ * records of all ranks in the group have their numbers.
  */
 enum cua_status cua__for_shards(struct cua_sharded_map *m, enum cua__sharded_call call,
 				cua__shard_fn *fn, void *arg);

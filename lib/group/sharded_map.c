@@ -20,7 +20,7 @@
 #include <string.h>
 
 #include "group/sharded_internal.h"
-#include "kernels/shard_kernel.h"
+#include "kernels/owner.h"
 
 #define OWNER_SALT 0x5851f42d4c957f2du
 /* Pairs of a piece. */
@@ -28,28 +28,20 @@ enum { LEAST_PIECE = 1 << 16, MOST_PIECE = 1 << 22 };
 
 /* ---- memory ---- */
 
-/* Sets *at to the next `bytes` bytes, in units of 256; measures only if base is NULL. */
-static void lay(char *base, size_t *used, size_t bytes, void *at)
-{
-	if (base)
-		*(void **)at = base + *used;
-	*used += cua__scratch_size(bytes);
-}
-
 static size_t lay_out(const struct cua_sharded_map *m, struct cua__shard_of_rank *s)
 {
 	const size_t ranks = m->group->size, room = m->slice * ranks;
 	size_t used = 0;
 
-	lay(s->memory, &used, (size_t)m->piece * m->key_size, &s->keys_part);
-	lay(s->memory, &used, (size_t)m->piece * m->value_size, &s->values_part);
-	lay(s->memory, &used, (size_t)m->piece * sizeof(uint32_t), &s->index);
-	lay(s->memory, &used, m->piece, &s->results_part);
-	lay(s->memory, &used, room * m->key_size, &s->keys_in);
-	lay(s->memory, &used, room * m->value_size, &s->values_in);
-	lay(s->memory, &used, room, &s->results_in);
-	lay(s->memory, &used, ranks * sizeof(uint32_t), &s->counts);
-	lay(s->memory, &used, ranks * sizeof(uint32_t), &s->cursors);
+	cua__lay(s->memory, &used, (size_t)m->piece * m->key_size, &s->keys_part);
+	cua__lay(s->memory, &used, (size_t)m->piece * m->value_size, &s->values_part);
+	cua__lay(s->memory, &used, (size_t)m->piece * sizeof(uint32_t), &s->index);
+	cua__lay(s->memory, &used, m->piece, &s->results_part);
+	cua__lay(s->memory, &used, room * m->key_size, &s->keys_in);
+	cua__lay(s->memory, &used, room * m->value_size, &s->values_in);
+	cua__lay(s->memory, &used, room, &s->results_in);
+	cua__lay(s->memory, &used, ranks * sizeof(uint32_t), &s->counts);
+	cua__lay(s->memory, &used, ranks * sizeof(uint32_t), &s->cursors);
 	return used;
 }
 
@@ -311,14 +303,11 @@ enum cua_status cua_sharded_map_owner(const struct cua_sharded_map *map, const v
 				      uint32_t *rank)
 {
 	struct cua_u128 aligned = {0, 0};
-	struct cua__shard s = {0};
 
 	if (!map || !key || !rank)
 		return CUA_ERROR_NULL;
 	memcpy(&aligned, key, map->key_size);
-	s.seed = map->seed;
-	s.ranks = map->group->size;
-	*rank = cua__shard_owner(&s, &aligned, 0, map->key_size);
+	*rank = cua__owner(aligned, map->key_size, map->seed, map->group->size);
 	return CUA_OK;
 }
 
