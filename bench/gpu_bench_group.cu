@@ -1,88 +1,61 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `cuatomic bench group` on GPUs: reductions of arrays that are divided among all GPUs, or among
- * two contexts if there is a single GPU. The peer is one context on a part, in the same run. So
- * "x peer" is the number of GPUs that the group is worth. Each result is checked.
+ * `cuatomic bench group` on GPUs: reductions of arrays and maps that are divided among all GPUs,
+ * or among two contexts if there is a single GPU. The peer is one context on the elements of a
+ * single rank, in the same run. So "x peer" is the number of GPUs that the group is worth. In the
+ * sections of strong scaling, the peer has the elements of all ranks. Each result is checked.
  *
- * The peer of a sum of arrays is a copy of each array to the next rank: two ranks have to send as many
- * bytes. The peer of a sharded map is a map with the pairs of a single rank.
+ * The peer of a sum of arrays is a copy of each array to the next rank: two ranks have to send as
+ * many bytes.
  *
  * A run is a series of calls by the host's clock, from idle GPUs to idle GPUs.
+ *
+ * usage: bench-group [--quick] [ranks=N] [nccl] [SECTION...]
+ *
+ *     ranks=N   ranks 0 to N - 1, on as many GPUs, which they use in turn if there are fewer
+ *     nccl      groups by NCCL, a thread for each rank, instead of peer copies
+ *     sums, counts, maps   the sections of a run without a section
+ *     large     maps with 400 M pairs a rank
+ *     strong    sums of 1 Gi elements and maps of 400 M pairs in all
  */
 #include <math.h>
 
-#include <cuatomic.h>
+#include "gpu_bench_group.h"
+#include "gpu_bench_group_maps.h"
 
-#include "gpu_bench_calls.h"
-
-#define MOST_RANKS 8
-
-static uint32_t ranks;
-static struct cua_context *contexts[MOST_RANKS];
-static struct cua_group *group;
-static size_t n, room; /* elements of a rank */
-static size_t lengths[MOST_RANKS];
-static float *arrays[MOST_RANKS], *results[MOST_RANKS];
+/* ---- sums of elements ---- */
 
 static __global__ void fill_kernel(float *x, size_t n, uint32_t rank)
 {
-	for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < n;
-	     i += gridDim.x * (size_t)blockDim.x)
-		x[i] = (float)(mix(i ^ (uint64_t)rank << 40) >> 40) * 0x1p-24f;
+	EACH(i, n)
+	x[i] = (float)(mix(i ^ (uint64_t)rank << 40) >> 40) * 0x1p-24f;
 }
 
-static void check(enum cua_status status, const char *what)
+/*
+ * Divides `total` elements among the ranks; in mode FIXED the parts are cut at the nearest chunk.
+ * The peer has `peer` elements on rank 0. Returns false if a GPU has too little memory.
+ */
+static bool divide(size_t peer, size_t total, enum cua_reduce_mode mode)
 {
-	need(status == CUA_OK, what);
-}
+	size_t bytes[MOST_RANKS];
 
-static void open_ranks(void)
-{
-	int devices = 0;
-
-	need(!cudaGetDeviceCount(&devices), "cudaGetDeviceCount");
-	ranks = devices < 2 ? 2 : devices > MOST_RANKS ? MOST_RANKS : (uint32_t)devices;
 	for (uint32_t r = 0; r < ranks; r++) {
-		const int device = (int)r % devices;
-		cudaStream_t stream;
+		uint64_t first = total / ranks * r,
+			 end = r + 1 < ranks ? total / ranks * (r + 1) : total;
 
-		check(cua_context_create(CUA_BACKEND_CUDA, device, &contexts[r]),
-		      "cua_context_create");
-		need(!cudaSetDevice(device) &&
-			     !cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) &&
-			     !cudaMalloc(&arrays[r], room * sizeof(float)) &&
-			     !cudaMalloc(&results[r], sizeof(float)),
-		     "memory of a rank");
-		fill_kernel<<<1024, 256>>>(arrays[r], room, r);
-		need(!cudaDeviceSynchronize(), "fill");
-		check(cua_context_set_stream(contexts[r], stream), "cua_context_set_stream");
+		if (mode == CUA_REDUCE_FIXED) {
+			check(cua_fixed_cut(CUA_F32, total, ranks, r, &first), "cua_fixed_cut");
+			check(cua_fixed_cut(CUA_F32, total, ranks, r + 1, &end), "cua_fixed_cut");
+		}
+		lengths[r] = (size_t)(end - first);
+		bytes[r] = (r || lengths[r] > peer ? lengths[r] : peer) * sizeof(float);
 	}
-	need(!cudaSetDevice(0), "cudaSetDevice");
-	check(cua_group_create_devices(ranks, contexts, &group), "cua_group_create_devices");
-	printf("%u ranks on %d GPU%s\n", ranks, devices, devices == 1 ? "" : "s");
-}
-
-/* Times `calls` calls, by the clock, on `used` ranks with `bytes` bytes in total. */
-template <typename Call>
-static void row(enum table_kind kind, const char *way, uint32_t used, double bytes, Call call)
-{
-	double rates[BENCH_RUNS];
-	char note[32];
-	struct figure f;
-
-	for (int run = -2; run < BENCH_RUNS; run++) {
-		const double start = now();
-
-		for (int i = 0; i < calls; i++)
-			check(call(), way);
-		for (uint32_t r = 0; r < used; r++)
-			check(cua_context_synchronize(contexts[r]), way);
-		if (run >= 0)
-			rates[run] = bytes * calls / (now() - start) * 1e-9;
-	}
-	f = table_figure(rates, BENCH_RUNS);
-	snprintf(note, sizeof(note), "%.1f us", bytes / f.median * 1e-3);
-	table_add_note(&table, kind, way, f, note);
+	if (!allocate(bytes))
+		return false;
+	on_each_gpu([&](uint32_t r) {
+		fill_kernel<<<BLOCKS, THREADS>>>((float *)arrays[r], bytes[r] / sizeof(float), r);
+	});
+	return true;
 }
 
 /* The sum of all ranks in double, by a context for each. */
@@ -115,56 +88,84 @@ static void check_results(double wanted, const char *way)
 	}
 }
 
-/* length: elements of a rank. In mode FIXED the parts are cut at the nearest chunk. */
-static void sums(size_t length, enum cua_reduce_mode mode, const char *name)
+/* Ranks that are threads must not allocate in a call. */
+static void reserve_sums(const struct cua_reduce_options *o)
+{
+	for (uint32_t r = 0; r < ranks; r++) {
+		size_t bytes;
+
+		check(cua_group_reduce_workspace(groups[by_nccl ? r : 0], o, CUA_REDUCE_SUM,
+						 CUA_F32, lengths[r], &bytes),
+		      "cua_group_reduce_workspace");
+		check(cua_context_reserve(contexts[r], bytes), "cua_context_reserve");
+	}
+}
+
+static void sums(size_t peer, size_t total, enum cua_reduce_mode mode)
 {
 	struct cua_reduce_options o = CUA_REDUCE_OPTIONS_INIT;
+	const char *name = mode == CUA_REDUCE_FAST    ? "FAST"
+			   : mode == CUA_REDUCE_FIXED ? "FIXED"
+						      : "EXACT";
 	char title[sizeof(table.name)], text[24];
 	double wanted;
 
 	o.mode = mode;
-	for (uint32_t r = 0; r < ranks; r++) {
-		uint64_t first = r * length, end = first + length;
-
-		if (mode == CUA_REDUCE_FIXED) {
-			check(cua_fixed_cut(CUA_F32, ranks * length, ranks, r, &first), name);
-			check(cua_fixed_cut(CUA_F32, ranks * length, ranks, r + 1, &end), name);
-		}
-		lengths[r] = (size_t)(end - first);
-		need(lengths[r] <= room, name);
-	}
-	wanted = reference();
-	snprintf(title, sizeof(title), "%.9s, %.9s a rank", name, size_text(text, length));
+	snprintf(title, sizeof(title), "%s sum, %.9s %s", name, size_text(text, peer),
+		 peer == total ? "in all" : "a rank");
 	table_begin(&table, title);
-	row(TABLE_PEER, "cua_reduce, one context", 1, (double)length * sizeof(float), [&] {
-		return cua_reduce(contexts[0], &o, CUA_REDUCE_SUM, CUA_F32, length, arrays[0], NULL,
+	if (!divide(peer, total, mode)) {
+		print_skipped(title);
+		return;
+	}
+	reserve_sums(&o);
+	wanted = reference();
+	peer_row("cua_reduce, one context", 1, (double)peer * sizeof(float), [&] {
+		return cua_reduce(contexts[0], &o, CUA_REDUCE_SUM, CUA_F32, peer, arrays[0], NULL,
 				  results[0]);
 	});
-	row(TABLE_OURS, "cua_group_reduce", ranks, (double)ranks * length * sizeof(float), [&] {
-		return cua_group_reduce(group, &o, CUA_REDUCE_SUM, CUA_F32, lengths,
-					(const void *const *)arrays, NULL, (void *const *)results);
+	group_row("cua_group_reduce", (double)total * sizeof(float), [&](uint32_t first) {
+		return cua_group_reduce(groups[first], &o, CUA_REDUCE_SUM, CUA_F32, lengths + first,
+					(const void *const *)arrays + first, NULL,
+					(void *const *)results + first);
 	});
 	check_results(wanted, name);
 	table_end(&table);
 }
 
+static const enum cua_reduce_mode modes[] = {CUA_REDUCE_FAST, CUA_REDUCE_FIXED, CUA_REDUCE_EXACT};
+
+static void sum_section(size_t n)
+{
+	for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
+		set_timing(IN_STREAM, 8);
+		sums(n, ranks * n, modes[i]);
+		set_timing(CALL_WAIT, 1);
+		sums((size_t)1 << 18, (size_t)ranks << 18, modes[i]);
+		sums((size_t)1 << 13, (size_t)ranks << 13, modes[i]);
+	}
+}
+
+/* ---- sums of arrays ---- */
+
 static __global__ void set_kernel(uint64_t *x, size_t n, uint64_t value)
 {
-	for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < n;
-	     i += gridDim.x * (size_t)blockDim.x)
-		x[i] = value;
+	EACH(i, n)
+	x[i] = value;
+}
+
+static enum cua_status sum_arrays(size_t length, uint32_t first)
+{
+	return cua_group_sum(groups[first], CUA_U64, length, (void *const *)arrays + first);
 }
 
 /* Rank r has r + 1 in each place. */
 static void check_counts(size_t length)
 {
-	for (uint32_t r = 0; r < ranks; r++) {
-		need(!cudaSetDevice(cua_context_device(contexts[r])), "cudaSetDevice");
-		set_kernel<<<1024, 256>>>((uint64_t *)arrays[r], length, r + 1);
-		need(!cudaDeviceSynchronize(), "set");
-	}
-	need(!cudaSetDevice(0), "cudaSetDevice");
-	check(cua_group_sum(group, CUA_U64, length, (void *const *)arrays), "cua_group_sum");
+	on_each_gpu([&](uint32_t r) {
+		set_kernel<<<BLOCKS, THREADS>>>((uint64_t *)arrays[r], length, r + 1);
+	});
+	collective("cua_group_sum", 1, [&](uint32_t first) { return sum_arrays(length, first); });
 	for (uint32_t r = 0; r < ranks; r++) {
 		uint64_t least, most;
 
@@ -181,7 +182,7 @@ static void check_counts(size_t length)
 static enum cua_status copy_to_next(size_t bytes)
 {
 	for (uint32_t r = 0; r < ranks; r++)
-		if (cudaMemcpyAsync((char *)arrays[(r + 1) % ranks] + bytes, arrays[r], bytes,
+		if (cudaMemcpyAsync(arrays[(r + 1) % ranks] + bytes, arrays[r], bytes,
 				    cudaMemcpyDefault,
 				    (cudaStream_t)cua_context_stream(contexts[r])))
 			return CUA_ERROR_CUDA;
@@ -191,137 +192,135 @@ static enum cua_status copy_to_next(size_t bytes)
 /* length: counts of a rank. */
 static void counts(size_t length)
 {
-	const double bytes = (double)length * sizeof(uint64_t);
+	const double amount = (double)length * sizeof(uint64_t);
 	char title[sizeof(table.name)], text[24];
+	size_t bytes[MOST_RANKS], workspace;
 
-	need(2 * length * sizeof(uint64_t) <= room * sizeof(float), "room for copies");
-	snprintf(title, sizeof(title), "%.9s counts a rank", size_text(text, length));
+	if (length < 1024)
+		snprintf(text, sizeof(text), "%zu", length);
+	else
+		size_text(text, length);
+	snprintf(title, sizeof(title), "%.9s counts a rank", text);
 	table_begin(&table, title);
-	row(TABLE_PEER, "a copy to the next rank", ranks, bytes,
-	    [&] { return copy_to_next(length * sizeof(uint64_t)); });
-	row(TABLE_OURS, "cua_group_sum", ranks, bytes,
-	    [&] { return cua_group_sum(group, CUA_U64, length, (void *const *)arrays); });
+	for (uint32_t r = 0; r < ranks; r++)
+		bytes[r] = 2 * length * sizeof(uint64_t);
+	if (!allocate(bytes)) {
+		print_skipped(title);
+		return;
+	}
+	check(cua_group_sum_workspace(groups[0], CUA_U64, length, &workspace),
+	      "cua_group_sum_workspace");
+	for (uint32_t r = 0; r < ranks; r++)
+		check(cua_context_reserve(contexts[r], workspace), "cua_context_reserve");
+	/* without access between the GPUs, copies would go through host memory */
+	if (!by_nccl)
+		peer_row("a copy to the next rank", ranks, amount,
+			 [&] { return copy_to_next(length * sizeof(uint64_t)); });
+	group_row("cua_group_sum", amount,
+		  [&](uint32_t first) { return sum_arrays(length, first); });
 	check_counts(length);
 	table_end(&table);
 }
 
-/* ---- sharded maps ---- */
+/* ---- the command ---- */
 
-/* Different keys on all ranks: an odd multiple of the index, of 4 or 8 bytes. */
-template <typename K>
-static __global__ void pairs_kernel(K *keys, K *values, size_t n, size_t first)
+enum section { SUMS = 1, COUNTS = 2, MAPS = 4, LARGE = 8, STRONG = 16 };
+
+struct choice {
+	bool quick, nccl;
+	uint32_t ranks; /* 0: not chosen */
+	unsigned sections;
+};
+
+static bool parse_word(const char *word, struct choice *c)
 {
-	for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < n;
-	     i += gridDim.x * (size_t)blockDim.x) {
-		keys[i] = sizeof(K) == 4 ? (K)((uint32_t)(first + i) * 2654435761u)
-					 : (K)((first + i) * 0x9e3779b97f4a7c15u);
-		values[i] = keys[i] + 1;
+	static const char *const names[] = {"sums", "counts", "maps", "large", "strong"};
+	char *end;
+	long n;
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (!strcmp(word, names[i])) {
+			c->sections |= 1u << i;
+			return true;
+		}
+	if (!strcmp(word, "--quick"))
+		return c->quick = true;
+	if (!strcmp(word, "nccl"))
+		return c->nccl = true;
+	if (strncmp(word, "ranks=", 6))
+		return false;
+	n = strtol(word + 6, &end, 10);
+	c->ranks = n < 1 || n > MOST_RANKS ? 0 : (uint32_t)n;
+	return c->ranks && !*end;
+}
+
+static struct choice parse_choice(int argc, char **argv)
+{
+	struct choice c = {};
+
+	for (int i = 1; i < argc; i++)
+		if (!parse_word(argv[i], &c)) {
+			fprintf(stderr, "cuatomic bench: group takes no argument '%s'\n", argv[i]);
+			exit(2);
+		}
+	if (!c.sections)
+		c.sections = SUMS | COUNTS | MAPS;
+	return c;
+}
+
+static void run_sums(unsigned sections)
+{
+	const size_t n = (size_t)1 << (small ? 20 : 30);
+
+	if (sections & (SUMS | COUNTS | STRONG))
+		table_columns("GB/s", "a call");
+	if (sections & SUMS)
+		sum_section(n);
+	set_timing(IN_STREAM, 8);
+	for (size_t i = 0; sections & STRONG && i < sizeof(modes) / sizeof(modes[0]); i++)
+		sums(n, n, modes[i]);
+	set_timing(CALL_WAIT, 1);
+	if (sections & COUNTS) {
+		counts(256);
+		counts((size_t)1 << (small ? 12 : 20));
+		counts((size_t)1 << (small ? 14 : 27));
 	}
 }
 
-template <typename K>
-static __global__ void wrong_kernel(const K *keys, const K *values, size_t n,
-				    unsigned long long *wrong)
+static void run_maps(unsigned sections)
 {
-	for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < n;
-	     i += gridDim.x * (size_t)blockDim.x)
-		if (values[i] != keys[i] + 1)
-			atomicAdd(wrong, 1ull);
-}
+	const size_t million = small ? 1000 : 1000000;
 
-/* length: pairs of a rank. */
-template <typename K> static void maps(size_t length, enum cua_type type)
-{
-	void *keys[MOST_RANKS], *values[MOST_RANKS], *found[MOST_RANKS];
-	unsigned long long *wrong;
-	struct cua_sharded_map *map;
-	struct cua_hashmap *single;
-	char title[sizeof(table.name)], text[24];
-	const double all = (double)ranks * length;
-	uint64_t size = 0;
-
-	need(3 * length * sizeof(K) <= room * sizeof(float), "room for pairs");
-	for (uint32_t r = 0; r < ranks; r++) {
-		lengths[r] = length;
-		keys[r] = arrays[r];
-		values[r] = (K *)keys[r] + length;
-		found[r] = (K *)values[r] + length;
-		need(!cudaSetDevice(cua_context_device(contexts[r])), "cudaSetDevice");
-		pairs_kernel<K><<<1024, 256>>>((K *)keys[r], (K *)values[r], length, r * length);
-		need(!cudaDeviceSynchronize(), "pairs");
+	if (sections & (MAPS | LARGE | STRONG))
+		table_columns("G/s", "a call");
+	set_timing(CALL_WAIT, 1);
+	if (sections & MAPS) {
+		maps<uint32_t>(100 * million, 100 * million, "a rank");
+		maps<uint64_t>(100 * million, 100 * million, "a rank");
 	}
-	need(!cudaSetDevice(0), "cudaSetDevice");
-	check(cua_hashmap_create(contexts[0], NULL, type, type, (uint64_t)(length / 0.8), &single),
-	      "cua_hashmap_create");
-	check(cua_sharded_map_create(group, NULL, type, type, (uint64_t)(all / 0.8), &map),
-	      "cua_sharded_map_create");
-#define KEYS ((const void *const *)keys)
-#define VALUES ((const void *const *)values)
-#define ROWS(name, one, group_call)                                                                \
-	snprintf(title, sizeof(title), name " %.9s, %zu + %zu", size_text(text, length),           \
-		 sizeof(K), sizeof(K));                                                            \
-	table_begin(&table, title);                                                                \
-	row(TABLE_PEER, "one map", 1, (double)length, [&] { return one; });                        \
-	row(TABLE_OURS, "sharded map", ranks, all, [&] { return group_call; });                    \
-	table_end(&table);
-	ROWS("build", cua_hashmap_build_n(single, length, keys[0], values[0], NULL),
-	     cua_sharded_map_build_n(map, lengths, KEYS, VALUES, NULL))
-	ROWS("insert",
-	     (cua_hashmap_clear(single),
-	      cua_hashmap_insert_n(single, length, keys[0], values[0], NULL)),
-	     (cua_sharded_map_clear(map),
-	      cua_sharded_map_insert_n(map, lengths, KEYS, VALUES, NULL)))
-	check(cua_sharded_map_size(map, &size), "size");
-	need(size == (uint64_t)all, "sharded inserts");
-	for (uint32_t r = 0; r < ranks; r++)
-		values[r] = found[r];
-	ROWS("find", cua_hashmap_find_n(single, length, keys[0], values[0], NULL),
-	     cua_sharded_map_find_n(map, lengths, KEYS, values, NULL))
-	need(!cudaMallocManaged(&wrong, sizeof(*wrong)), "wrong");
-	*wrong = 0;
-	for (uint32_t r = 0; r < ranks; r++) {
-		need(!cudaSetDevice(cua_context_device(contexts[r])), "cudaSetDevice");
-		wrong_kernel<K><<<1024, 256>>>((K *)keys[r], (K *)values[r], length, wrong);
-		need(!cudaDeviceSynchronize(), "wrong");
+	if (sections & LARGE) {
+		maps<uint32_t>(400 * million, 400 * million, "a rank");
+		maps<uint64_t>(400 * million, 400 * million, "a rank");
 	}
-	need(!*wrong, "sharded finds");
-	need(!cudaFree(wrong) && !cudaSetDevice(0), "wrong");
-	cua_sharded_map_destroy(map);
-	check(cua_hashmap_destroy(single), "destroy");
+	if (sections & STRONG) {
+		maps<uint32_t>(400 * million, 400 * million / ranks, "in all");
+		maps<uint64_t>(400 * million, 400 * million / ranks, "in all");
+	}
 }
 
 int main(int argc, char **argv)
 {
-	static const struct {
-		enum cua_reduce_mode mode;
-		const char *name;
-	} modes[] = {{CUA_REDUCE_FAST, "FAST sum"},
-		     {CUA_REDUCE_FIXED, "FIXED sum"},
-		     {CUA_REDUCE_EXACT, "EXACT sum"}};
-	struct options o = parse_options(argc, argv, "group", false);
+	const struct choice c = parse_choice(argc, argv);
 
 	(void)print_head("group");
-	small = o.quick;
-	n = (size_t)1 << (small ? 20 : 30);
-	room = n + n / 64;
-	open_ranks();
-	table_columns("GB/s", "a call");
-	for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
-		set_timing(IN_STREAM, 8);
-		sums(n, modes[i].mode, modes[i].name);
-		set_timing(CALL_WAIT, 1);
-		sums((size_t)1 << 18, modes[i].mode, modes[i].name);
-		sums((size_t)1 << 13, modes[i].mode, modes[i].name);
+	small = c.quick;
+	open_contexts(c.ranks);
+	if (!c.nccl)
+		open_group();
+	if (!c.nccl || open_nccl_groups()) {
+		run_sums(c.sections);
+		run_maps(c.sections);
 	}
-	set_timing(CALL_WAIT, 1);
-	counts(256);
-	counts((size_t)1 << (small ? 12 : 20));
-	counts((size_t)1 << (small ? 14 : 27));
-	table_columns("G/s", "a call");
-	maps<uint32_t>(small ? 100000 : 100000000, CUA_U32);
-	maps<uint64_t>(small ? 100000 : 100000000, CUA_U64);
-	cua_group_destroy(group);
-	for (uint32_t r = 0; r < ranks; r++)
-		cua_context_destroy(contexts[r]);
+	close_ranks();
 	return 0;
 }

@@ -22,7 +22,7 @@ static const struct benchmark {
 } benchmarks[] = {
 	{"append", "filters: elements below a limit, or by flags; partitions", bench_append, NULL},
 	{"atomics", "atomic operations on one address and on many", bench_atomics, NULL},
-	{"group", "reductions divided among several GPUs, on GPUs only", NULL, NULL},
+	{"group", "sums and maps divided among several GPUs, on GPUs only", NULL, NULL},
 	{"hashmap", "bulk calls and calls in kernels of the map of unique keys", bench_hashmap,
 	 "maps"},
 	{"histogram", "counts of bytes, letters, even bins and bins between edges", bench_histogram,
