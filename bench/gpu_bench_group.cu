@@ -14,7 +14,7 @@
  *
  *     ranks=N   ranks 0 to N - 1, on as many GPUs, which they use in turn if there are fewer
  *     nccl      groups by NCCL, a thread for each rank, instead of peer copies
- *     sums, counts, maps   the sections of a run without a section
+ *     sums, counts, maps, updates   the sections of a run without a section
  *     large     maps with 400 M pairs a rank
  *     strong    sums of 1 Gi elements and maps of 400 M pairs in all
  */
@@ -224,7 +224,7 @@ static void counts(size_t length)
 
 /* ---- the command ---- */
 
-enum section { SUMS = 1, COUNTS = 2, MAPS = 4, LARGE = 8, STRONG = 16 };
+enum section { SUMS = 1, COUNTS = 2, MAPS = 4, UPDATES = 8, LARGE = 16, STRONG = 32 };
 
 struct choice {
 	bool quick, nccl;
@@ -234,7 +234,7 @@ struct choice {
 
 static bool parse_word(const char *word, struct choice *c)
 {
-	static const char *const names[] = {"sums", "counts", "maps", "large", "strong"};
+	static const char *const names[] = {"sums", "counts", "maps", "updates", "large", "strong"};
 	char *end;
 	long n;
 
@@ -264,7 +264,7 @@ static struct choice parse_choice(int argc, char **argv)
 			exit(2);
 		}
 	if (!c.sections)
-		c.sections = SUMS | COUNTS | MAPS;
+		c.sections = SUMS | COUNTS | MAPS | UPDATES;
 	return c;
 }
 
@@ -291,12 +291,16 @@ static void run_maps(unsigned sections)
 {
 	const size_t million = small ? 1000 : 1000000;
 
-	if (sections & (MAPS | LARGE | STRONG))
+	if (sections & (MAPS | UPDATES | LARGE | STRONG))
 		table_columns("G/s", "a call");
 	set_timing(CALL_WAIT, 1);
 	if (sections & MAPS) {
 		maps<uint32_t>(100 * million, 100 * million, "a rank");
 		maps<uint64_t>(100 * million, 100 * million, "a rank");
+	}
+	if (sections & UPDATES) {
+		updates<uint32_t>(100 * million, 10 * million);
+		updates<uint64_t>(100 * million, 10 * million);
 	}
 	if (sections & LARGE) {
 		maps<uint32_t>(400 * million, 400 * million, "a rank");

@@ -3,6 +3,7 @@
 #ifndef CUATOMIC_BENCH_GROUP_MAPS_H
 #define CUATOMIC_BENCH_GROUP_MAPS_H
 
+#include "bench_keys.h"
 #include "gpu_bench_group.h"
 
 /* Maps of keys and values of type K, and the arrays of their calls. */
@@ -224,6 +225,92 @@ template <typename K> static void maps(size_t peer, size_t part, const char *of)
 						      ARRAYS(c.found), NULL);
 		});
 	check_found(&c);
+	close_maps(&c);
+}
+
+/* ---- updates, of keys drawn from few ---- */
+
+/* Keys drawn from `all`, and the operands 1. Ranks draw by seeds of their own. */
+template <typename K>
+static __global__ void draw_kernel(K *keys, K *ones, size_t n, size_t all, bool by_zipf,
+				   uint32_t rank)
+{
+	EACH(i, n)
+	{
+		const uint64_t seed = keys_mix64(i + 1 + ((uint64_t)rank << 40));
+
+		keys[i] = (K)keys_key(sizeof(K),
+				      by_zipf ? keys_zipf(seed, all) : keys_below(seed, all));
+		ones[i] = 1;
+	}
+}
+
+/* Adds up n values. */
+static uint64_t total(struct cua_context *ctx, enum cua_type type, uint64_t n, const void *values)
+{
+	uint64_t sum;
+
+	check(cua_reduce(ctx, NULL, CUA_REDUCE_SUM, type, (size_t)n, values, NULL, &sum), "total");
+	return sum;
+}
+
+/* Each pair has added 1 to a value. Retrieves at most `all` pairs of a map to the third array. */
+template <typename K> static void check_totals(const struct map_case<K> *c, size_t all)
+{
+	K *values[MOST_RANKS];
+	uint64_t most[MOST_RANKS], n[MOST_RANKS] = {}, sum = 0;
+
+	need(2 * all <= c->part, "room for pairs");
+	for (uint32_t r = 0; r < ranks; r++) {
+		values[r] = c->found[r] + all;
+		most[r] = all;
+	}
+	check(cua_hashmap_retrieve(c->single, CUA_HASHMAP_ANY, all, c->found[0], values[0], n),
+	      "cua_hashmap_retrieve");
+	need(n[0] <= all && total(contexts[0], type_of<K>(), n[0], values[0]) == c->peer,
+	     "values of one map");
+	collective("cua_sharded_map_retrieve", 1, [&](uint32_t first) {
+		return cua_sharded_map_retrieve(c->maps[first], CUA_HASHMAP_ANY, most + first,
+						ARRAYS(c->found), ARRAYS(values), n + first);
+	});
+	for (uint32_t r = 0; r < ranks; r++) {
+		need(n[r] <= all, "keys of a shard");
+		sum += total(contexts[r], type_of<K>(), n[r], values[r]);
+	}
+	need(sum == ranks * (uint64_t)c->part, "values of the sharded map");
+}
+
+/* part: pairs of a rank, with keys drawn from `all`. */
+template <typename K> static void updates(size_t part, size_t all)
+{
+	struct map_case<K> c = {
+	};
+
+	c.peer = c.part = part;
+	note_size(c.note, part, "a rank");
+	if (!open_maps(&c, "updates", all, all))
+		return;
+	for (int by_zipf = 0; by_zipf < 2; by_zipf++) {
+		snprintf(c.note, sizeof(c.note), by_zipf ? "zipf 1.0" : "uniform");
+		on_each_gpu([&](uint32_t r) {
+			draw_kernel<<<BLOCKS, THREADS>>>(c.keys[r], c.values[r], part, all, by_zipf,
+							 r);
+		});
+		map_rows(
+			&c, "update",
+			[&] {
+				check(cua_hashmap_clear(c.single), "clear");
+				return cua_hashmap_update_n(c.single, CUA_UPDATE_ADD, part,
+							    c.keys[0], c.values[0], NULL);
+			},
+			[&](uint32_t first) {
+				check(cua_sharded_map_clear(c.maps[first]), "clear");
+				return cua_sharded_map_update_n(c.maps[first], CUA_UPDATE_ADD,
+								LENGTHS, CONST_ARRAYS(c.keys),
+								CONST_ARRAYS(c.values), NULL);
+			});
+		check_totals(&c, all);
+	}
 	close_maps(&c);
 }
 
