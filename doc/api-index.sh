@@ -35,10 +35,10 @@ done >"$tmp/all.c"
 # Names with two underscores are internal, and those of the port layer are described in port.h alone. A function is
 # declared before its first call, so its first line is its declaration. For the text of a macro, the preprocessor
 # reports the line of the macro's use.
-awk -v include="$include/" '
+awk -v folder="$include/" '
 	/^#(line)? [0-9]+ "/ {
 		split($0, part, "\"")
-		file = index(part[2], include) == 1 ? substr(part[2], length(include) + 1) : ""
+		file = index(part[2], folder) == 1 ? substr(part[2], length(folder) + 1) : ""
 		line = $2
 		next
 	}
