@@ -35,7 +35,7 @@ enum cua_status cua__cuda_hashmap_insert_regions(struct cua_context *ctx,
 						 const struct cua_hashmap_view *view,
 						 const struct cua__hashmap_call *call);
 
-/* Direct inserts of sharded maps: the members of struct cua__shard_ops. */
+/* Direct inserts and builds of sharded maps: the members of struct cua__shard_ops. */
 size_t cua__cuda_direct_bytes(struct cua_context *ctx, struct cua__shard_direct *d);
 enum cua_status cua__cuda_direct_clear(struct cua_context *ctx, const struct cua__shard_direct *d);
 enum cua_status cua__cuda_direct_send(struct cua_context *ctx, const struct cua__shard_direct *d);
@@ -48,7 +48,6 @@ enum cua_status cua__cuda_direct_receive(struct cua_context *ctx,
  * few keys are equal: the caller then updates the map. UNSUPPORTED as above, and for more than
  * MOST_COMBINED pairs.
  */
-#define CUA__HASHMAP_MOST_COMBINED ((uint64_t)1 << 27)
 enum cua_status cua__cuda_hashmap_combine(struct cua_context *ctx,
 					  const struct cua_hashmap_view *view,
 					  const struct cua__hashmap_call *call,
@@ -56,6 +55,14 @@ enum cua_status cua__cuda_hashmap_combine(struct cua_context *ctx,
 /* Upper bound on the bytes of workspace for n pairs. */
 size_t cua__cuda_hashmap_combine_scratch(struct cua_context *ctx,
 					 const struct cua_hashmap_view *view, uint64_t n);
+
+/* Updates of sharded maps: the members of struct cua__shard_ops; `sent`: direct updates. */
+size_t cua__cuda_combine_bytes(struct cua_context *ctx, const struct cua__shard_combine *c);
+enum cua_status cua__cuda_combine(struct cua_context *ctx, struct cua__shard_combine *c);
+size_t cua__cuda_sent_bytes(struct cua_context *ctx, const struct cua__shard_direct *d);
+enum cua_status cua__cuda_sent_clear(struct cua_context *ctx, const struct cua__shard_direct *d);
+enum cua_status cua__cuda_sent_send(struct cua_context *ctx, const struct cua__shard_direct *d);
+enum cua_status cua__cuda_sent_receive(struct cua_context *ctx, const struct cua__shard_direct *d);
 
 /* Upper bound on the bytes of workspace of a build, an insert or an update for n pairs. */
 size_t cua__cuda_hashmap_build_scratch(struct cua_context *ctx, const struct cua_hashmap_view *view,

@@ -541,17 +541,20 @@ static bool plan_direct(struct cua_context *ctx, struct cua__shard_direct *d, st
 		    ctx->shared_bytes)
 		return false;
 	size = word_bytes(view);
-	if (d->builds) {
+	if (d->call == CUA__SHARD_BUILD) {
 		const uint32_t slots = cua__hashmap_word_slots(view->key_size, view->value_size);
 
 		p->build_regions = view->n_buckets / CUA__HASHMAP_REGION;
 		if (view->n_buckets % CUA__HASHMAP_REGION ||
 		    p->build_regions < LEAST_BUILD_REGIONS || d->most > view->n_buckets * slots)
 			return false;
-		while ((p->build_regions >> p->log) > ((uint64_t)4 << p->log) ||
-		       divide_up(p->build_regions, (uint64_t)1 << p->log) > SEND_REGIONS / d->ranks)
+		/* long runs for each owner, as far as the second scatter has room for the regions */
+		while ((2u << p->log) <= MOST_REGIONS &&
+		       ((p->build_regions >> p->log) > ((uint64_t)4 << p->log) ||
+			divide_up(p->build_regions, (uint64_t)1 << p->log) >
+				SEND_REGIONS / d->ranks))
 			++p->log;
-		if ((1u << p->log) > MOST_REGIONS)
+		if (divide_up(p->build_regions, (uint64_t)1 << p->log) > MOST_REGIONS / d->ranks)
 			return false;
 		p->shift = CUA__HASHMAP_REGION_LOG + p->log;
 	} else {
@@ -665,7 +668,7 @@ enum cua_status cua__cuda_direct_receive(struct cua_context *ctx, const struct c
 	a.spill = p.spill;
 	a.spill_room = d->spill_room;
 	a.spilled = &((struct cua__shard_late *)d->memory[d->rank])->listed;
-	if (!d->builds) {
+	if (d->call == CUA__SHARD_INSERT) {
 		a.regions = p.per_owner * d->ranks;
 		a.room = p.room;
 		return status ? status

@@ -140,14 +140,21 @@ static enum cua_status cuda_take_answers(struct cua_context *ctx, const struct c
 			   CUA__SHARD_THREADS, 0, *k);
 }
 
-/* In the order of the struct's members. */
-const struct cua__shard_ops cua__cuda_shard = {cuda_count,
-					       cuda_place,
-					       cuda_answer,
-					       cuda_send_keys,
-					       cuda_take_answers,
+/* Calls a function of updates, or of inserts and builds. */
+#define DIRECT(name, T, D)                                                                         \
+	static T direct_##name(struct cua_context *ctx, D *d)                                      \
+	{                                                                                          \
+		return d->call == CUA__SHARD_UPDATE ? cua__cuda_sent_##name(ctx, d)                \
+						    : cua__cuda_direct_##name(ctx, d);             \
+	}
+DIRECT(bytes, size_t, struct cua__shard_direct)
+DIRECT(clear, enum cua_status, const struct cua__shard_direct)
+DIRECT(send, enum cua_status, const struct cua__shard_direct)
+DIRECT(receive, enum cua_status, const struct cua__shard_direct)
 
-					       cua__cuda_direct_bytes,
-					       cua__cuda_direct_clear,
-					       cua__cuda_direct_send,
-					       cua__cuda_direct_receive};
+/* In the order of the struct's members. */
+const struct cua__shard_ops cua__cuda_shard = {
+	cuda_count,        cuda_place,     cuda_answer,       cua__cuda_combine_bytes,
+	cua__cuda_combine, cuda_send_keys, cuda_take_answers,
+
+	direct_bytes,      direct_clear,   direct_send,       direct_receive};

@@ -405,24 +405,25 @@ END_TEST
 enum { REPEATS = 1, ONE_OWNER, SHAPES };
 
 /*
- * n pairs of each rank with keys below 2^24. Some are the reserved keys 0 and 1; with REPEATS half of
+ * n pairs of each rank with keys below 2^bits. Some are the reserved keys 0 and 1; with REPEATS half of
  * them are equal; with ONE_OWNER all others belong to rank 0. A value is a function of the key.
  */
-static void large_work(struct work *w, enum call call, int shape, const struct ranks *g, size_t n,
-		       uint64_t *seed)
+static void large_work(struct work *w, enum call call, int shape, unsigned bits,
+		       const struct ranks *g, size_t n, uint64_t *seed)
 {
 	const size_t ks = cua_type_size(g->kind->key),
 		     vs = g->kind->value ? cua_type_size(g->kind->value) : 0;
 
 	memset(w, 0, sizeof(*w));
 	w->call = call;
+	w->op = (enum cua_update)(CUA_UPDATE_ADD + (int)(test_random(seed) % 6));
 	for (uint32_t r = 0; r < g->size; r++)
 		w->n[r] = n;
 	w->total = n * g->size;
 	w->keys = test_malloc(w->total * ks);
 	w->values = test_malloc(w->total * vs + 1);
 	for (size_t i = 0; i < w->total; i++) {
-		uint64_t key[2] = {test_random(seed) >> 40, 0}, value;
+		uint64_t key[2] = {test_random(seed) >> (64 - bits), 0}, value;
 
 		if (i % 100003 == 5)
 			key[0] = i % 2;
@@ -436,17 +437,32 @@ static void large_work(struct work *w, enum call call, int shape, const struct r
 	}
 }
 
+static const struct {
+	struct kind kind;
+	uint64_t slots; /* of a bucket */
+} large_tables[] = {
+	{{CUA_U32, CUA_U32}, 7},  {{CUA_U64, CUA_U64}, 3},   {{CUA_U64, CUA_U32}, 3},
+	{{CUA_U64, CUA_NONE}, 7}, {{CUA_U128, CUA_NONE}, 3}, {{CUA_U32, CUA_NONE}, 14},
+};
+enum { LARGE = 2300000, LARGE_BUCKETS = 1400000 };
+
+/* A large call, and finds of its keys. */
+static void large_call(struct ranks *g, enum call call, int shape, unsigned bits, size_t n,
+		       uint64_t *seed)
+{
+	struct work w;
+
+	large_work(&w, call, shape, bits, g, n, seed);
+	do_work(g, &w, seed);
+	w.call = g->kind->value ? FIND : CONTAINS;
+	w.answered = 1;
+	do_work(g, &w, seed);
+	free_work(&w);
+}
+
 /* Inserts and builds that scatter pairs into each other's memory, and finds of several chunks. */
 START_TEST(large_calls)
 {
-	static const struct {
-		struct kind kind;
-		uint64_t slots; /* of a bucket */
-	} tables[] = {
-		{{CUA_U32, CUA_U32}, 7},   {{CUA_U64, CUA_U64}, 3}, {{CUA_U64, CUA_NONE}, 7},
-		{{CUA_U128, CUA_NONE}, 3}, {{CUA_U64, CUA_U32}, 3}, {{CUA_U32, CUA_NONE}, 14},
-	};
-	enum { N = 2300000, BUCKETS = 1400000 };
 	uint64_t seed = test_seed("large_calls");
 	const int quick = test_scale(1, 0, 0);
 	struct ranks g;
@@ -454,19 +470,43 @@ START_TEST(large_calls)
 	if (test_traced() || (quick && _i > 1))
 		return;
 	for (int shape = 0; shape < SHAPES; shape += 1 + quick) {
-		open_ranks(&g, 2, &tables[_i].kind, 2 * BUCKETS * tables[_i].slots);
-		for (int builds = 0; builds < 2; builds++) {
-			struct work w;
-
-			large_work(&w, builds ? BUILD : INSERT, shape, &g, N, &seed);
-			do_work(&g, &w, &seed);
-			w.call = tables[_i].kind.value ? FIND : CONTAINS;
-			w.answered = 1;
-			do_work(&g, &w, &seed);
-			free_work(&w);
-		}
+		open_ranks(&g, 2, &large_tables[_i].kind,
+			   2 * LARGE_BUCKETS * large_tables[_i].slots);
+		large_call(&g, INSERT, shape, 24, LARGE, &seed);
+		large_call(&g, BUILD, shape, 24, LARGE, &seed);
 		close_ranks(&g);
 	}
+	if (large_tables[_i].slots != 3)
+		return;
+	/* with more pairs than slots, a build is an insert after a clear */
+	open_ranks(&g, 2, &large_tables[_i].kind, 2 * LARGE_BUCKETS * 3);
+	large_call(&g, INSERT, REPEATS, 21, LARGE, &seed);
+	large_call(&g, BUILD, REPEATS, 20, LARGE_BUCKETS * 3 + 300000, &seed);
+	close_ranks(&g);
+}
+END_TEST
+
+/*
+ * Updates whose equal keys are combined first: few keys, frequent keys among many, too many keys of an
+ * owner for its room, and keys that are mostly distinct.
+ */
+START_TEST(large_updates)
+{
+	static const struct {
+		int shape;
+		unsigned bits;
+	} data[] = {
+		{REPEATS, 18}, {REPEATS, 24}, {ONE_OWNER, 22}, {ONE_OWNER, 18}, {ONE_OWNER, 28}};
+	uint64_t seed = test_seed("large_updates");
+	const int quick = test_scale(1, 0, 0);
+	struct ranks g;
+
+	if (test_traced())
+		return;
+	open_ranks(&g, 2, &large_tables[_i].kind, 2 * LARGE_BUCKETS * large_tables[_i].slots);
+	for (size_t i = 0; i < COUNT(data) - (quick ? 2 : 0); i++)
+		large_call(&g, UPDATE, data[i].shape, data[i].bits, LARGE, &seed);
+	close_ranks(&g);
 }
 END_TEST
 #endif
@@ -1054,39 +1094,44 @@ static void crowd_call(struct crowd *c, char *values, uint8_t *results)
 	}
 }
 
+/* Makes the call on all ranks and in the model, and compares the answers. Frees the work. */
+static void crowd_work(struct crowd *c)
+{
+	const size_t ks = cua_type_size(c->kind->key),
+		     vs = c->kind->value ? cua_type_size(c->kind->value) : 0;
+	uint8_t *results = test_malloc(c->work.total + 1),
+		*expected = test_malloc(c->work.total + 1);
+	char *values = test_malloc(c->work.total * vs + 1),
+	     *wanted = test_malloc(c->work.total * vs + 1);
+
+	memcpy(wanted, c->work.values, c->work.total * vs);
+	crowd_call(c, values, results);
+	for (uint32_t r = 0; r < c->size; r++)
+		ck_assert_cua(c->status[r]);
+	model_call(c->model, &c->work, wanted, expected);
+	if (c->work.answered || c->work.call == CONTAINS)
+		expect_answers(&c->work, ks, results, expected);
+	ck_assert_mem_eq(values, wanted, c->work.total * vs);
+	free(values);
+	free(wanted);
+	free(results);
+	free(expected);
+	free_work(&c->work);
+}
+
 START_TEST(threads)
 {
 	uint64_t seed = test_seed("threads");
 	const struct kind *kind = &kinds[_i % (int)COUNT(kinds)];
 	const uint32_t size = sizes[1 + _i % 5];
-	const size_t vs = kind->value ? cua_type_size(kind->value) : 0;
 	struct crowd *c = crowd_open(size, kind);
 
 	for (int round = 0; round < (test_traced() || SANITIZED ? 6 : test_scale(10, 20, 80));
 	     round++) {
-		char *values, *wanted;
-		uint8_t *results, *expected;
-
 		/* now and then a piece with keys of a single owner, in several exchanges */
 		random_work(&c->work, size, kind, round % 8 == 7 && !test_traced() ? 90000 : 3000,
 			    round % 8 == 7 ? 1 : 30000, &seed);
-		values = test_malloc(c->work.total * vs + 1);
-		wanted = test_malloc(c->work.total * vs + 1);
-		results = test_malloc(c->work.total + 1);
-		expected = test_malloc(c->work.total + 1);
-		memcpy(wanted, c->work.values, c->work.total * vs);
-		crowd_call(c, values, results);
-		for (uint32_t r = 0; r < size; r++)
-			ck_assert_cua(c->status[r]);
-		model_call(c->model, &c->work, wanted, expected);
-		if (c->work.answered || c->work.call == CONTAINS)
-			expect_answers(&c->work, cua_type_size(kind->key), results, expected);
-		ck_assert_mem_eq(values, wanted, c->work.total * vs);
-		free(values);
-		free(wanted);
-		free(results);
-		free(expected);
-		free_work(&c->work);
+		crowd_work(c);
 	}
 	expect_contents(c->maps, size, 1, c->model, kind);
 	thread_ranks(size, size_alone, c);
@@ -1097,6 +1142,34 @@ START_TEST(threads)
 		ck_assert_cua(cua_hashmap_size(c->model, &keys));
 		ck_assert_uint_eq(c->held[r], keys);
 	}
+	crowd_close(c);
+}
+END_TEST
+
+#if TEST_CUDA
+enum { MOST_UPDATES = 1600000 };
+#else
+enum { MOST_UPDATES = 70000 };
+#endif
+
+/* Updates long enough that ranks combine equal keys first, with few keys and with many. */
+START_TEST(long_updates)
+{
+	uint64_t seed = test_seed("long_updates");
+	const struct kind *kind = &kinds[_i];
+	struct crowd *c;
+
+	if (!kind->value || test_traced())
+		return;
+	c = crowd_open(3, kind);
+	for (int round = 0; round < 4; round++) {
+		/* a GPU combines from 2^20 pairs on */
+		work_of(&c->work, UPDATE, 3, kind, round ? MOST_UPDATES : 70000,
+			round % 2 ? 30000 : 300, &seed);
+		c->work.answered = 0;
+		crowd_work(c);
+	}
+	expect_contents(c->maps, 3, 1, c->model, kind);
 	crowd_close(c);
 }
 END_TEST
@@ -1264,7 +1337,9 @@ int main(void)
 	tcase_add_loop_test(tc, long_calls, 0, 4);
 	tcase_add_test(tc, many_ranks);
 #if TEST_CUDA
-	tcase_add_loop_test(tc, large_calls, 0, 6);
+	tcase_add_loop_test(tc, large_calls, 0, (int)COUNT(large_tables));
+	/* the tables with values */
+	tcase_add_loop_test(tc, large_updates, 0, 3);
 #endif
 #if !TEST_CUDA && !SANITIZED
 	tcase_add_test(tc, hundreds_of_ranks);
@@ -1277,6 +1352,7 @@ int main(void)
 	tcase_add_test(tc, bad_files);
 	tcase_add_test(tc, arguments);
 	tcase_add_loop_test(tc, threads, 0, n_kinds);
+	tcase_add_loop_test(tc, long_updates, 0, n_kinds);
 	tcase_add_test(tc, errors_of_threads);
 	tcase_add_test(tc, mixed_calls);
 	tcase_add_loop_test(tc, failing_transports, 0, 2);

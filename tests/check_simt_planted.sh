@@ -946,6 +946,18 @@ planted 'a guess that sees no equal keys' hashmap_combine 's/return there == key
 planted 'a sample whose lanes part ways' hashmap_combine 's/cua_port_ballot(CUA__ALL_LANES, full)/full/'
 planted 'a sample that nobody asks' hashmap_combine 's/cua__combine_sample_is_direct(a, total, sampled, room)/0/'
 planted 'a guess that nobody asks' hashmap_combine 's/cua__combine_guess_is_direct(a, room) ||/0 \&\&/'
+planted 'combined words that go to another owner' hashmap_combine 's/region \/ a->per_owner/region % a->owners/'
+planted 'pairs that are counted in the region of another owner' hashmap_combine \
+  's/cua__regions_before_owner(k, a, key\[j\])/0/'
+planted 'combined words after the room of a list' hashmap_combine 's/ && (!k.sends || to < a->room)//'
+planted 'an owner that is told of a list without room' hashmap_combine 's/none ? 0 : n)/n)/'
+planted 'a rank that forgets that it sent nothing' hashmap_combine 's/if (r == 0 \&\& none)/if (0)/'
+planted 'direct updates that count as sent' hashmap_combine 's/CUA_READ(\*a->direct) || n > a->room/n > a->room/'
+planted 'combined pairs of which the values are missing' hashmap_combine '/cua__hashmap_set(values, /d'
+planted 'combined pairs of direct updates' hashmap_combine \
+  '/_combine_split(/,/^}/s/CUA_READ(\*a->direct) ? ~(uint64_t)0 : n)/n)/'
+planted 'a region that is forgotten after repeats' hashmap_regions 's/again ? rank\[j\] >> 16 : 0/again ? 0 : 0/' \
+  hashmap_combine
 planted 'a sort that counts pairs of a digit before all have read' hashmap_kernel \
   '/all have read/{n;d;}' hashmap_ops
 planted 'a rank that forgets the lanes before' hashmap_kernel \

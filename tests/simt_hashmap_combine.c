@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The kernels of bulk updates that combine equal keys first, in sequence: the same functions as on a
- * GPU, over a small map and with small tables.
+ * GPU, over a small map and with small tables. Updates that are sent have two owners, and the map is
+ * the table of both.
  */
 #define CUA__HASHMAP_REGION_LOG 4u
 /* the checker needs words of 4 bytes */
@@ -16,6 +17,7 @@
 #include "simt_suites.h"
 
 enum { BUCKETS = 32, MOST = 600, MOST_BLOCKS = 2, TILE = 128, REGIONS = 5, GUESS_ROOM = 128 };
+enum { OWNERS = 2, PER_OWNER = 2 };
 
 enum data { DISTINCT, FEW_KEYS, HALF_ARE_ONE, ONE_AND_DISTINCT, GREATEST, ONE_HOME, RESERVED };
 /* The way to the update: as the guess and the sample say, or combined in any case. */
@@ -23,7 +25,7 @@ enum route { DECIDED, COMBINED };
 
 static uint32_t ks, vs, lanes, room; /* lanes: per block; room: entries of a table */
 static enum route way;
-static int op, one_value, erases;
+static int op, one_value, erases, sends;
 static struct cua__regions_pass pass;
 
 static char buckets[BUCKETS * CUA__HASHMAP_WORD_BYTES] __attribute__((aligned(64)));
@@ -40,6 +42,15 @@ static uint64_t n_combined, arrived;
 static uint32_t guess_repeats, sampled, direct;
 static uint64_t guess[GUESS_ROOM];
 static uint64_t sample[CUA__COMBINE_MOST_SAMPLED];
+/* combined words, split into pairs */
+static unsigned char keys_split[MOST * 8] __attribute__((aligned(16)));
+static unsigned char values_split[MOST * 8] __attribute__((aligned(16)));
+static uint64_t n_split;
+/* of updates that are sent */
+static uint64_t list_room;
+static char lists[OWNERS][MOST * 16] __attribute__((aligned(16)));
+static uint64_t filled[OWNERS], told[OWNERS];
+static struct cua__shard_late late;
 
 /* The keys that are in the map before, and their values. */
 static struct {
@@ -149,6 +160,17 @@ static void make(enum data data, uint64_t n, uint32_t repeat_limit)
 	pass.direct = &direct;
 	pass.combined = combined;
 	pass.n_combined = &n_combined;
+	if (!sends)
+		return;
+	pass.regions = OWNERS * PER_OWNER;
+	pass.owners = OWNERS;
+	pass.per_owner = PER_OWNER;
+	pass.owner_seed = next_random();
+	pass.room = list_room;
+	pass.filled = filled;
+	pass.late = &late;
+	for (uint32_t r = 0; r < OWNERS; r++)
+		pass.to_of[r] = lists[r];
 }
 
 static void setup(void)
@@ -164,6 +186,10 @@ static void setup(void)
 	n_combined = arrived = 0;
 	sampled = direct = 0;
 	guess_repeats = 0;
+	memset(lists, 0xdd, sizeof(lists));
+	memset(filled, 0, sizeof(filled));
+	memset(told, 0xdd, sizeof(told));
+	memset(&late, 0, sizeof(late));
 	/* at home, as any insert would; no lane runs yet */
 	for (uint32_t i = 0; i < n_there; i++) {
 		const struct cua__hashmap_key key = key_of(there[i].key);
@@ -212,7 +238,7 @@ static int expected_of(struct cua_u128 key, struct cua_u128 *value)
 			*value = there[i].value;
 			has = 1;
 		}
-	for (uint64_t i = 0; i < pass.n && !direct; i++) {
+	for (uint64_t i = 0; i < pass.n && !direct && !late.spilled; i++) {
 		const struct cua_u128 operand =
 			one_value ? pass.value : cua__hashmap_get(values, vs, i);
 
@@ -270,10 +296,70 @@ static void erase_some(void)
 	}
 }
 
+/* The words of a list have their owner, and nothing lies after its room. */
+static void check_list(uint32_t r)
+{
+	const uint32_t size = cua__hashmap_is_wide(ks, vs) ? 16 : 8;
+
+	for (uint64_t i = 0; i < told[r]; i++) {
+		struct cua_u128 word = {0, 0};
+
+		memcpy(&word, lists[r] + i * size, size);
+		if (cua__owner(cua__hashmap_word_key(ks, word), ks, pass.owner_seed, OWNERS) != r)
+			simt_fail("a word is in the list of another owner");
+	}
+	for (uint64_t i = list_room * size; i < sizeof(lists[r]); i++)
+		if ((unsigned char)lists[r][i] != 0xdd)
+			simt_fail("a word is after the room of a list");
+}
+
+/* Sends the combined words, and updates the map by the lists of the owners. */
+static void send_and_update(const struct cua__regions_kind one)
+{
+	uint64_t *const number_of[OWNERS] = {&told[0], &told[1]};
+
+	if (simt_block() == 0 && cua_port_thread() < 32)
+		cua__combine_tell(&pass, number_of);
+	for (uint32_t r = 0; r < OWNERS; r++) {
+		struct cua__regions_pass own = pass;
+
+		simt_next_kernel(&arrived);
+		own.combined = lists[r];
+		own.n_combined = &told[r];
+		cua__combine_update(one, &own, block[simt_block()].list);
+	}
+	simt_next_kernel(&arrived);
+	if (simt_lane() != 0)
+		return;
+	for (uint32_t r = 0; r < OWNERS; r++)
+		check_list(r);
+	if (late.spilled != (direct || filled[0] > list_room || filled[1] > list_room))
+		simt_fail("spilled updates are not reported");
+}
+
+/* The pairs are the combined words in their order. */
+static void check_pairs(void)
+{
+	const uint32_t size = cua__hashmap_is_wide(ks, vs) ? 16 : 8;
+
+	if (n_split != (direct ? ~(uint64_t)0 : n_combined))
+		simt_fail("the number of combined pairs is wrong");
+	for (uint64_t i = 0; i < n_combined; i++) {
+		struct cua_u128 word = {0, 0};
+
+		memcpy(&word, combined + i * size, size);
+		if (!cua__hashmap_same(cua__hashmap_word_key(ks, word),
+				       cua__hashmap_get(keys_split, ks, i)) ||
+		    !cua__hashmap_same(cua__hashmap_word_value(ks, vs, word),
+				       cua__hashmap_get(values_split, vs, i)))
+			simt_fail("a combined pair is wrong");
+	}
+}
+
 static void body(void)
 {
-	const struct cua__regions_kind kind = {ks, vs, lanes, TILE / lanes, 0, 0, 1, 0};
-	const struct cua__regions_kind one = {ks, vs, lanes, 1, 0, 0, 1, 0};
+	const struct cua__regions_kind kind = {ks, vs, lanes, TILE / lanes, 0, 0, 1, sends};
+	const struct cua__regions_kind one = {ks, vs, lanes, 1, 0, 0, 1, sends};
 	const uint64_t blocks = simt_blocks(), b = simt_block();
 	const struct cua__sums table = {block[b].table_keys, block[b].table_sums,
 					&block[b].sh.has_greatest, room};
@@ -300,12 +386,19 @@ static void body(void)
 		cua_port_sync_block();
 	}
 	simt_next_kernel(&arrived);
-	for (i = b; i < REGIONS; i += blocks) {
+	for (i = b; i < pass.regions; i += blocks) {
 		cua__combine_region(kind, &pass, i, &block[b].sh, &table);
 		cua_port_sync_block();
 	}
 	simt_next_kernel(&arrived);
-	if (erases && b == 0)
+	if (!sends)
+		cua__combine_split(one, &pass, keys_split, values_split, &n_split);
+	simt_next_kernel(&arrived);
+	if (!sends && simt_lane() == 0)
+		check_pairs();
+	if (sends)
+		send_and_update(one);
+	else if (erases && b == 0)
 		erase_some();
 	else
 		cua__combine_update(one, &pass, block[b].list);
@@ -386,10 +479,43 @@ START_TEST(hashmap_combine)
 }
 END_TEST
 
+/* Updates of two owners, with room for all words, and without. */
+START_TEST(sent_updates)
+{
+	ks = sizes[_i].ks;
+	vs = sizes[_i].vs;
+	rng = simt_seed() + (unsigned)_i;
+	lanes = 32;
+	erases = 0;
+	sends = 1;
+	list_room = MOST;
+	try_decisions();
+	way = COMBINED;
+	for (room = 64; room >= 8; room /= 8) {
+		try_data(FEW_KEYS, 301, TILE);
+		try_data(FEW_KEYS, 250, 10);
+		ck_assert(!late.spilled);
+		try_data(GREATEST, 201, TILE);
+		try_data(RESERVED, 90, 20);
+		try_data(ONE_HOME, 131, TILE);
+		ck_assert(!late.spilled);
+	}
+	list_room = 30;
+	try_data(DISTINCT, 101, TILE);
+	ck_assert(late.spilled);
+	try_data(DISTINCT, 70, TILE);
+	list_room = 1;
+	try_data(FEW_KEYS, 100, TILE);
+	ck_assert(late.spilled);
+	sends = 0;
+}
+END_TEST
+
 TCase *simt_hashmap_combine_cases(void)
 {
 	TCase *tc = simt_tcase("hashmap_combine");
 
 	tcase_add_loop_test(tc, hashmap_combine, 0, sizeof(sizes) / sizeof(sizes[0]));
+	tcase_add_loop_test(tc, sent_updates, 0, sizeof(sizes) / sizeof(sizes[0]));
 	return tc;
 }

@@ -23,12 +23,9 @@ static uint8_t results[MOST], results_out[MOST + 1];
 static uint32_t owner_of(uint32_t i)
 {
 	struct cua_u128 key = {0, 0};
-	uint64_t hash;
 
 	memcpy(&key, (const char *)keys + (size_t)i * shard.key_size, shard.key_size);
-	hash = shard.key_size == 16 ? cua_hash_u128(key, shard.seed)
-				    : cua_hash_u64(key.lo, shard.seed);
-	return (uint32_t)cua_hash_to_index(hash, shard.ranks);
+	return cua__owner(key, shard.key_size, shard.seed, shard.ranks);
 }
 
 /* Pair i has key i * 3 + 1 and value i + 7, each in all of its words. */

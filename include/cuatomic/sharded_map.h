@@ -30,8 +30,9 @@
  * Progress: a call waits for the streams of the local ranks, and for the other processes.
  *
  * Direct calls: if all ranks are in this process, at most 16, and their GPUs have access to each other, finds
- *   and large inserts and builds without results write pairs and answers straight to the workspaces of the
- *   other ranks (cua_sharded_map_workspace). Without this workspace, and for other calls, there are rounds.
+ *   and large inserts, builds and updates without results write pairs and answers straight to the workspaces
+ *   of the other ranks (cua_sharded_map_workspace). Without this workspace, and for other calls, there are
+ *   rounds.
  *   A direct insert may insert a pair twice, so no kernel may erase keys of a shard at the same time.
  * Rounds: a call moves at most a few million pairs of a rank at a time, in memory that the map allocated
  *   when it was created: 14 to 70 bytes for each, and for a GPU with a transport that cannot access its
@@ -97,8 +98,9 @@ CUA_API enum cua_status cua_sharded_map_clear(struct cua_sharded_map *map);
  * cua_hashmap_result. values and results may be NULL as there, on all ranks or on none. If they are not NULL,
  * they have an array for each local rank with keys. find_n leaves the values of absent keys unchanged.
  *
- * update_n combines the pairs with equal keys of a round at their owner first, under the same conditions
- * as cua_hashmap_update_n.
+ * update_n without results combines the pairs with equal keys on each rank before they go to their owners: on a
+ * GPU under the same conditions as cua_hashmap_update_n, on the CPU if they are near each other or frequent. So
+ * it reduces by key over all ranks: CUA_UPDATE_ADD adds up the integers of each key.
  *
  * Errors: NULL, VALUE (unknown op; ranks that differ in a call or in arrays that are NULL), TYPE (a set,
  *   for calls with values), SIZE, ALIGNMENT, MEMORY_KIND, OVERLAP (an output with another array of its rank,

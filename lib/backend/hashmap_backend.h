@@ -15,6 +15,9 @@ extern "C" {
 #define CUA__HASHMAP_INSERT 16
 #define CUA__HASHMAP_ASSIGN 17
 
+/* The most pairs whose equal keys a GPU combines at once. */
+#define CUA__HASHMAP_MOST_COMBINED ((uint64_t)1 << 27)
+
 /* A bulk call. Pointers are backend addresses, or NULL for absent arrays. */
 struct cua__hashmap_call {
 	int op;

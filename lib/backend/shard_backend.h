@@ -39,29 +39,33 @@ struct cua__shard_answers {
 /* The most ranks that write into each other's memory. */
 #define CUA__SHARD_DIRECT_RANKS CUA__HASHMAP_SOURCES
 
-/* What a direct insert of a rank leaves for a later call. */
+/* What a direct call of a rank leaves for a later call. */
 struct cua__shard_late {
-	uint64_t spilled; /* pairs without room at their owners */
-	uint64_t listed;  /* received pairs that went to the table's spill list */
+	uint64_t
+		spilled; /* inserts: pairs without room at their owners; updates: 1 if no pair was sent */
+	uint64_t listed; /* received pairs that went to the table's spill list */
 	/* not 0: the rank has pairs with the reserved keys 0 and 1, and a value of each */
 	uint32_t taken[2];
 	uint64_t values[2];
 };
 
+enum cua__shard_direct_call { CUA__SHARD_INSERT, CUA__SHARD_BUILD, CUA__SHARD_UPDATE };
+
 /*
- * An insert, or a build, of pairs that each rank writes into the memory of their owners. The tables of all
- * ranks have the same seeds, layout and number of buckets.
+ * A call whose pairs each rank writes into the memory of their owners. The tables of all ranks have the same
+ * seeds, layout and number of buckets. An update combines equal keys first.
  */
 struct cua__shard_direct {
 	uint32_t ranks, rank;
-	int builds;
+	enum cua__shard_direct_call call;
+	enum cua_update op;                  /* of an update */
 	uint64_t seed;                       /* of the hash that chooses the owner */
 	const struct cua_hashmap_view *view; /* of the table of this rank */
 	const void *keys, *values;
 	uint64_t n, most; /* pairs of this rank, and the most of any rank */
 	/*
 	 * memory of each rank, direct_bytes() bytes; it begins with a struct cua__shard_late, and
-	 * spill_room is the room for listed pairs
+	 * spill_room is the room for listed pairs of an insert
 	 */
 	char *memory[CUA__SHARD_DIRECT_RANKS];
 	uint64_t spill_room;
@@ -100,24 +104,40 @@ struct cua__shard_keys {
 	void *values_out;
 };
 
+/* The pairs of an update, with equal keys combined before they go to their owners. Backend memory. */
+struct cua__shard_combine {
+	uint32_t ranks;
+	const struct cua_hashmap_view *view; /* of the table of this rank */
+	enum cua_update op;
+	const void *keys, *values;
+	uint64_t n, most; /* pairs of this rank, and the most of any rank */
+	char *memory;     /* combine_bytes() */
+	/* the combined pairs, in the memory, and their number; more than n if the pairs were not combined */
+	const char *keys_out, *values_out;
+	uint64_t *n_out;
+};
+
 struct cua__shard_ops {
 	/* Adds the number of pairs that each rank owns to counts, which are 0. */
 	enum cua_status (*count)(struct cua_context *ctx, const struct cua__shard *s);
 	/* Writes the output; cursors are undefined afterwards. */
 	enum cua_status (*place)(struct cua_context *ctx, const struct cua__shard *s);
 	enum cua_status (*answer)(struct cua_context *ctx, const struct cua__shard_answers *a);
+	/* Combines pairs. The bytes of memory; 0 if combining would not pay. The pointers may be NULL. */
+	size_t (*combine_bytes)(struct cua_context *ctx, const struct cua__shard_combine *c);
+	enum cua_status (*combine)(struct cua_context *ctx, struct cua__shard_combine *c);
 	/* Writes keys to their owners, and answers to the order of the keys. */
 	enum cua_status (*send_keys)(struct cua_context *ctx, const struct cua__shard_keys *k);
 	enum cua_status (*take_answers)(struct cua_context *ctx, const struct cua__shard_keys *k);
 	/*
-	 * Direct inserts. The bytes of memory of each rank, and spill_room; 0 if such an insert would not
-	 * pay. The pointers may be NULL.
+	 * Direct inserts, builds and updates. The bytes of memory of each rank, and spill_room; 0 if such a
+	 * call would not pay. The pointers may be NULL.
 	 */
 	size_t (*direct_bytes)(struct cua_context *ctx, struct cua__shard_direct *d);
 	/* Prepares the memory of the rank, before any rank sends. */
 	enum cua_status (*direct_clear)(struct cua_context *ctx, const struct cua__shard_direct *d);
 	enum cua_status (*direct_send)(struct cua_context *ctx, const struct cua__shard_direct *d);
-	/* Inserts the received pairs, after all ranks have sent. */
+	/* Processes the received pairs, after all ranks have sent. */
 	enum cua_status (*direct_receive)(struct cua_context *ctx,
 					  const struct cua__shard_direct *d);
 };

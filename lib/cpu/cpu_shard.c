@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Sharded maps on the CPU: a stable counting sort; each worker counts and writes a share. */
+/*
+ * Sharded maps on the CPU. A stable counting sort divides pairs among their owners; each worker counts and
+ * writes a share. Updates combine equal keys first.
+ */
 #include "config.h"
 
 #include <string.h>
@@ -119,6 +122,108 @@ static enum cua_status cpu_answer(struct cua_context *ctx, const struct cua__sha
 	return CUA_OK;
 }
 
+/* ---- updates ---- */
+
+/*
+ * Each worker combines the pairs of its share in a direct-mapped cache. A pair with another key than its
+ * entry replaces the pair in the entry, and the replaced pair goes to the output. So frequent keys are combined,
+ * and the output is never longer than the input.
+ */
+enum { CACHE = 4096 };
+
+struct cache {
+	struct cua_u128 keys[CACHE], values[CACHE];
+	uint8_t used[CACHE];
+};
+
+struct combine_job {
+	const struct cua__shard_combine *call;
+	struct cache *caches; /* of each worker */
+	char *keys_out, *values_out;
+	uint64_t first[MOST_WORKERS], n[MOST_WORKERS]; /* the output of each worker */
+};
+
+static struct cua_u128 get(const void *array, size_t i, uint32_t size)
+{
+	switch (size) {
+	case 4: return cua__shard_get(array, i, 4);
+	case 8: return cua__shard_get(array, i, 8);
+	default: return cua__shard_get(array, i, 16);
+	}
+}
+
+static void put_cached(struct combine_job *job, unsigned worker, struct cache *cache, size_t slot)
+{
+	const struct cua_hashmap_view *view = job->call->view;
+	const uint64_t to = job->first[worker] + job->n[worker]++;
+
+	memcpy(job->keys_out + to * view->key_size, &cache->keys[slot], view->key_size);
+	memcpy(job->values_out + to * view->value_size, &cache->values[slot], view->value_size);
+}
+
+static void combine_share(void *arg, unsigned worker, unsigned workers)
+{
+	struct combine_job *job = arg;
+	const struct cua__shard_combine *c = job->call;
+	const uint32_t ks = c->view->key_size, vs = c->view->value_size;
+	struct cache *cache = &job->caches[worker];
+	size_t begin, end;
+
+	memset(cache->used, 0, sizeof(cache->used));
+	cua__share(c->n, worker, workers, &begin, &end);
+	job->first[worker] = begin;
+	job->n[worker] = 0;
+	for (size_t i = begin; i < end; i++) {
+		const struct cua_u128 key = get(c->keys, i, ks), value = get(c->values, i, vs);
+		const size_t slot = cua_hash_u128(key, 0) % CACHE;
+
+		if (cache->used[slot] && cua__hashmap_same(cache->keys[slot], key)) {
+			cache->values[slot] =
+				cua__hashmap_combine(cache->values[slot], value, vs, c->op);
+			continue;
+		}
+		if (cache->used[slot])
+			put_cached(job, worker, cache, slot);
+		cache->used[slot] = 1;
+		cache->keys[slot] = key;
+		cache->values[slot] = value;
+	}
+	for (size_t slot = 0; slot < CACHE; slot++)
+		if (cache->used[slot])
+			put_cached(job, worker, cache, slot);
+}
+
+static size_t cpu_combine_bytes(struct cua_context *ctx, const struct cua__shard_combine *c)
+{
+	return cua__scratch_size(sizeof(uint64_t)) +
+	       cua__scratch_size(workers_for(ctx, c->most, 1) * sizeof(struct cache)) +
+	       cua__scratch_size(c->most * c->view->key_size) +
+	       cua__scratch_size(c->most * c->view->value_size);
+}
+
+static enum cua_status cpu_combine(struct cua_context *ctx, struct cua__shard_combine *c)
+{
+	const unsigned workers = workers_for(ctx, c->n, 1);
+	const uint32_t ks = c->view->key_size, vs = c->view->value_size;
+	struct combine_job job = {.call = c};
+	uint64_t n = 0;
+
+	c->n_out = (uint64_t *)(void *)c->memory;
+	job.caches = (struct cache *)(void *)(c->memory + cua__scratch_size(sizeof(uint64_t)));
+	job.keys_out = (char *)job.caches + cua__scratch_size(workers * sizeof(*job.caches));
+	job.values_out = job.keys_out + cua__scratch_size(c->n * ks);
+	c->keys_out = job.keys_out;
+	c->values_out = job.values_out;
+	cua__parallel(ctx, workers, combine_share, &job);
+	for (unsigned w = 0; w < workers; w++) {
+		memmove(job.keys_out + n * ks, job.keys_out + job.first[w] * ks, job.n[w] * ks);
+		memmove(job.values_out + n * vs, job.values_out + job.first[w] * vs, job.n[w] * vs);
+		n += job.n[w];
+	}
+	*c->n_out = n;
+	return CUA_OK;
+}
+
 /* ---- directly to owners ---- */
 
 struct send_job {
@@ -211,6 +316,8 @@ const struct cua__shard_ops cua__cpu_shard = {
 	.count = cpu_count,
 	.place = cpu_place,
 	.answer = cpu_answer,
+	.combine_bytes = cpu_combine_bytes,
+	.combine = cpu_combine,
 	.send_keys = cpu_send_keys,
 	.take_answers = cpu_take_answers,
 };

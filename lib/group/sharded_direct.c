@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Calls of a sharded map with all ranks in this process, if ranks can write into each other's memory: finds,
- * and large inserts and builds without results.
+ * and large inserts, builds and updates without results.
  *
  * An insert or a build has three steps. Each rank scatters its pairs into regions of the owners' tables, in
  * the workspaces of the owners. After a barrier each owner inserts the pairs that came. Then the host looks
@@ -9,6 +9,10 @@
  * because many keys are equal. If a pair had no room, all pairs of the rank are inserted again in rounds; if the
  * spill list of a table was too short, the pairs of all ranks. Most are then present, and an insert of a present
  * key changes nothing.
+ *
+ * An update has the same steps, but each rank first combines its pairs with equal keys, and sends all of the
+ * combined pairs or none. A rank sends none if few keys are equal, or if an owner has no room; its pairs then
+ * go in rounds.
  *
  * A find goes in chunks, with two sets of buffers. In the side streams, ranks send the keys of a chunk to
  * their owners and take the answers to the chunk before it. Meanwhile the tables find the keys of the chunk
@@ -115,35 +119,6 @@ static uint64_t most_of(const struct cua_sharded_map *m)
 	return most;
 }
 
-/* ---- workspaces ---- */
-
-struct workspaces {
-	struct cua__call calls[CUA__SHARD_DIRECT_RANKS];
-	char *memory[CUA__SHARD_DIRECT_RANKS];
-	uint32_t begun;
-};
-
-/* Returns 0 if a rank has no memory. */
-static int take_workspaces(struct cua_group *g, struct workspaces *w, size_t bytes)
-{
-	enum cua_status status = CUA_OK;
-
-	for (w->begun = 0; w->begun < g->local && !status; w->begun++) {
-		struct cua__call *call = &w->calls[w->begun];
-
-		cua__call_begin(call, g->contexts[w->begun]);
-		status = cua__call_scratch(call, bytes, (void **)&w->memory[w->begun]);
-	}
-	return !status;
-}
-
-static enum cua_status give_back(struct workspaces *w, enum cua_status status)
-{
-	while (w->begun--)
-		status = cua__worse(status, cua__call_end(&w->calls[w->begun], status));
-	return status;
-}
-
 /* ---- inserts ---- */
 
 static int same_tables(const struct cua_sharded_map *m)
@@ -195,14 +170,14 @@ static enum cua_status leave(struct cua_sharded_map *m, uint32_t i,
 	return status;
 }
 
-static enum cua_status insert(struct cua_sharded_map *m, const struct cua__sharded_bulk *b,
-			      struct cua__shard_direct *d, struct workspaces *w)
+/* The three steps; late[i] becomes what rank i leaves. */
+static enum cua_status send_and_receive(struct cua_sharded_map *m, struct cua__shard_direct *d,
+					const struct cua__workspaces *w,
+					struct cua__shard_late *late)
 {
 	const struct cua__shard_ops *ops = CUA__OPS(m->group->contexts[0], shard);
-	struct cua__shard_late late[CUA__SHARD_DIRECT_RANKS];
 	struct cua_group *g = m->group;
 	enum cua_status status = CUA_OK;
-	int again = 0;
 
 	for (uint32_t i = 0; i < g->local; i++) {
 		memcpy(d[i].memory, w->memory, sizeof(d[i].memory));
@@ -222,7 +197,17 @@ static enum cua_status insert(struct cua_sharded_map *m, const struct cua__shard
 		CUA__GROUP_IN(g->contexts[i], status,
 			      g->contexts[i]->runtime->copy(g->contexts[i], &late[i], w->memory[i],
 							    sizeof(late[i])));
-	status = wait(g, status);
+	return wait(g, status);
+}
+
+static enum cua_status insert(struct cua_sharded_map *m, const struct cua__sharded_bulk *b,
+			      struct cua__shard_direct *d, struct cua__workspaces *w)
+{
+	struct cua__shard_late late[CUA__SHARD_DIRECT_RANKS];
+	struct cua_group *g = m->group;
+	enum cua_status status = send_and_receive(m, d, w, late);
+	int again = 0;
+
 	for (uint32_t i = 0; i < g->local && !status; i++)
 		again |= late[i].listed > d[i].spill_room;
 	for (uint32_t i = 0; i < g->local && !status; i++)
@@ -230,15 +215,15 @@ static enum cua_status insert(struct cua_sharded_map *m, const struct cua__shard
 	return status ? status : cua__sharded_rounds(m, b, most_of(m), CUA_OK);
 }
 
-static struct cua__shard_direct direct_of(const struct cua_sharded_map *m, uint32_t i, int builds,
-					  uint64_t most)
+static struct cua__shard_direct direct_of(const struct cua_sharded_map *m, uint32_t i,
+					  enum cua__shard_direct_call call, uint64_t most)
 {
 	const struct cua__shard_of_rank *s = &m->shards[i];
 
 	return (struct cua__shard_direct){
 		.ranks = m->group->size,
 		.rank = i,
-		.builds = builds,
+		.call = call,
 		.seed = m->seed,
 		.view = &s->table->view,
 		.keys = s->keys,
@@ -248,25 +233,96 @@ static struct cua__shard_direct direct_of(const struct cua_sharded_map *m, uint3
 	};
 }
 
+/* Sets d and the most bytes of a workspace. Returns 0 if the call would not pay. */
+static int plan(const struct cua_sharded_map *m, enum cua__shard_direct_call call, uint64_t most,
+		struct cua__shard_direct *d, size_t *bytes)
+{
+	const struct cua__shard_ops *ops = CUA__OPS(m->group->contexts[0], shard);
+	struct cua_group *g = m->group;
+
+	*bytes = 0;
+	if (!ops->direct_bytes || !same_tables(m))
+		return 0;
+	for (uint32_t i = 0; i < g->local; i++) {
+		size_t own;
+
+		d[i] = direct_of(m, i, call, most);
+		CUA__GROUP_IN(g->contexts[i], own, ops->direct_bytes(g->contexts[i], &d[i]));
+		if (!own)
+			return 0;
+		*bytes = own > *bytes ? own : *bytes;
+	}
+	return 1;
+}
+
 static enum cua_status try_insert(struct cua_sharded_map *m, const struct cua__sharded_bulk *b,
 				  int *done)
 {
-	const struct cua__shard_ops *ops = CUA__OPS(m->group->contexts[0], shard);
 	struct cua__shard_direct d[CUA__SHARD_DIRECT_RANKS];
-	struct cua_group *g = m->group;
-	struct workspaces w = {.begun = 0};
-	size_t bytes = 0;
+	struct cua__workspaces w = {.begun = 0};
+	enum cua_status status = CUA_OK;
+	int clears = 0;
+	size_t bytes;
 
-	if (b->results || !ops->direct_bytes || !same_tables(m))
+	if (b->results)
 		return CUA_OK;
-	for (uint32_t i = 0; i < g->local; i++) {
-		d[i] = direct_of(m, i, b->call == CUA__SHARDED_BUILD, most_of(m));
-		CUA__GROUP_IN(g->contexts[i], bytes, ops->direct_bytes(g->contexts[i], &d[i]));
-		if (!bytes)
+	if (b->call == CUA__SHARDED_INSERT || !plan(m, CUA__SHARD_BUILD, most_of(m), d, &bytes)) {
+		/* tables too large for a build take inserts after a clear */
+		clears = b->call == CUA__SHARDED_BUILD;
+		if (!plan(m, CUA__SHARD_INSERT, most_of(m), d, &bytes))
 			return CUA_OK;
 	}
-	*done = take_workspaces(g, &w, bytes);
-	return give_back(&w, *done ? insert(m, b, d, &w) : CUA_OK);
+	*done = cua__sharded_take(m->group, &w, bytes);
+	for (uint32_t i = 0; i < m->group->local && *done && clears && !status; i++)
+		status = cua_hashmap_clear(m->shards[i].table);
+	if (*done && !status)
+		status = insert(m, b, d, &w);
+	return cua__sharded_give_back(&w, status);
+}
+
+/* ---- updates ---- */
+
+struct updates {
+	struct cua__shard_direct *calls;
+	const struct cua__workspaces *workspaces;
+};
+
+static enum cua_status update_part(struct cua_sharded_map *m, const struct cua__sharded_bulk *b,
+				   uint64_t most, void *arg)
+{
+	struct cua__shard_late late[CUA__SHARD_DIRECT_RANKS];
+	const struct updates *u = arg;
+	enum cua_status status;
+
+	for (uint32_t i = 0; i < m->group->local; i++) {
+		const struct cua__shard_of_rank *s = &m->shards[i];
+
+		u->calls[i].keys = s->keys;
+		u->calls[i].values = s->values;
+		u->calls[i].n = s->n;
+		u->calls[i].most = most;
+		u->calls[i].op = b->op;
+	}
+	status = send_and_receive(m, u->calls, u->workspaces, late);
+	for (uint32_t i = 0; i < m->group->local && !status; i++)
+		m->shards[i].n = late[i].spilled ? m->shards[i].n : 0;
+	return status ? status : cua__sharded_rounds(m, b, most_of(m), CUA_OK);
+}
+
+static enum cua_status try_update(struct cua_sharded_map *m, const struct cua__sharded_bulk *b,
+				  int *done)
+{
+	struct cua__shard_direct d[CUA__SHARD_DIRECT_RANKS];
+	struct cua__workspaces w = {.begun = 0};
+	struct updates u = {d, &w};
+	const uint64_t most = most_of(m);
+	size_t bytes;
+
+	if (b->results || !plan(m, CUA__SHARD_UPDATE, cua__sharded_part(most), d, &bytes))
+		return CUA_OK;
+	*done = cua__sharded_take(m->group, &w, bytes);
+	return cua__sharded_give_back(&w, *done ? cua__sharded_in_parts(m, b, most, update_part, &u)
+						: CUA_OK);
 }
 
 /* ---- finds ---- */
@@ -451,7 +507,8 @@ static enum cua_status find_chunks(struct cua_sharded_map *m, const struct finds
 	return status ? status : send_or_take(m, f, f->chunks - 1, 1);
 }
 
-static enum cua_status run_finds(struct cua_sharded_map *m, struct finds *f, struct workspaces *w)
+static enum cua_status run_finds(struct cua_sharded_map *m, struct finds *f,
+				 struct cua__workspaces *w)
 {
 	uint64_t spilled[CUA__SHARD_DIRECT_RANKS];
 	struct cua_group *g = m->group;
@@ -485,34 +542,31 @@ static enum cua_status try_finds(struct cua_sharded_map *m, const struct cua__sh
 				 int *done)
 {
 	struct finds f = {.b = b};
-	struct workspaces w = {.begun = 0};
+	struct cua__workspaces w = {.begun = 0};
 
 	shape(m, &f, most_of(m));
 	if (!f.chunks)
 		return CUA_OK;
-	*done = take_workspaces(m->group, &w, lay_out(m, &f, 0, NULL));
-	return give_back(&w, *done ? run_finds(m, &f, &w) : CUA_OK);
+	*done = cua__sharded_take(m->group, &w, lay_out(m, &f, 0, NULL));
+	return cua__sharded_give_back(&w, *done ? run_finds(m, &f, &w) : CUA_OK);
 }
 
 /* ---- all calls ---- */
 
 size_t cua__sharded_direct_bytes(const struct cua_sharded_map *m, uint64_t most)
 {
-	struct cua_context *ctx = m->group->contexts[0];
-	const struct cua__shard_ops *ops = CUA__OPS(ctx, shard);
+	struct cua__shard_direct d[CUA__SHARD_DIRECT_RANKS];
 	struct finds f = {.b = NULL};
-	size_t bytes, insert;
+	size_t bytes, more;
 
 	if (!m->side)
 		return 0;
 	shape(m, &f, most);
 	bytes = lay_out(m, &f, 0, NULL);
-	for (int builds = 0; builds < 2 && ops->direct_bytes && same_tables(m); builds++) {
-		struct cua__shard_direct d = direct_of(m, 0, builds, most);
-
-		CUA__GROUP_IN(ctx, insert, ops->direct_bytes(ctx, &d));
-		bytes = insert > bytes ? insert : bytes;
-	}
+	for (int call = CUA__SHARD_INSERT; call <= CUA__SHARD_UPDATE; call++)
+		if (plan(m, (enum cua__shard_direct_call)call,
+			 call == CUA__SHARD_UPDATE ? cua__sharded_part(most) : most, d, &more))
+			bytes = more > bytes ? more : bytes;
 	return cua__scratch_size(bytes);
 }
 
@@ -532,6 +586,7 @@ enum cua_status cua__sharded_direct(struct cua_sharded_map *m, const struct cua_
 	switch (b->call) {
 	case CUA__SHARDED_BUILD:
 	case CUA__SHARDED_INSERT: return try_insert(m, b, done);
+	case CUA__SHARDED_UPDATE: return try_update(m, b, done);
 	case CUA__SHARDED_FIND:
 	case CUA__SHARDED_CONTAINS: return try_finds(m, b, done);
 	default: return CUA_OK;

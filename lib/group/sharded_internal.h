@@ -23,6 +23,10 @@ struct cua__shard_of_rank {
 	char *values_out;
 	uint8_t *results;
 	size_t n, done;
+	struct {
+		const char *keys, *values;
+		size_t n;
+	} all; /* of an update in parts */
 	uint32_t piece;
 	struct cua__shard job;
 	size_t received; /* pairs of this exchange */
@@ -71,6 +75,16 @@ struct cua__sharded_bulk {
 	uint8_t *const *results;
 };
 
+/* The most pairs of a rank, by the records of the ranks. */
+static inline uint64_t cua__sharded_most(const struct cua_sharded_map *m)
+{
+	uint64_t most = 0;
+
+	for (uint32_t r = 0; r < m->group->size; r++)
+		most = m->group->records[r].n > most ? m->group->records[r].n : most;
+	return most;
+}
+
 /* Whether owners send something back. */
 static inline int cua__sharded_is_answered(const struct cua__sharded_bulk *b)
 {
@@ -99,6 +113,40 @@ enum cua_status cua__sharded_rounds(struct cua_sharded_map *m, const struct cua_
 
 /* The workspace of direct calls in each context, if no rank has more than `most` pairs. */
 size_t cua__sharded_direct_bytes(const struct cua_sharded_map *m, uint64_t most);
+
+/* The workspaces of the local ranks. */
+struct cua__workspaces {
+	struct cua__call calls[CUA__SHARD_DIRECT_RANKS];
+	char *memory[CUA__SHARD_DIRECT_RANKS];
+	uint32_t begun;
+};
+
+/* Takes a workspace of each local rank, at most DIRECT_RANKS. Returns 0 if a rank has no memory. */
+int cua__sharded_take(struct cua_group *g, struct cua__workspaces *w, size_t bytes);
+/* Gives the workspaces back, also after cua__sharded_take has returned 0. */
+enum cua_status cua__sharded_give_back(struct cua__workspaces *w, enum cua_status status);
+
+/* Whether ranks try to combine the equal keys of a call, with at most `most` pairs of a rank. */
+int cua__sharded_combines(const struct cua__sharded_bulk *b, uint64_t most);
+
+/* An update in rounds whose equal keys are combined first. Returns the status of all ranks. */
+enum cua_status cua__sharded_update(struct cua_sharded_map *m, const struct cua__sharded_bulk *b,
+				    uint64_t most);
+
+/* The most pairs of a rank in a part of an update. */
+uint64_t cua__sharded_part(uint64_t most);
+
+/* The work of a part, on the arrays that the shards have, at most `most` pairs of each. */
+typedef enum cua_status cua__sharded_part_fn(struct cua_sharded_map *m,
+					     const struct cua__sharded_bulk *b, uint64_t most,
+					     void *arg);
+
+/* Calls fn for the parts of an update, one after the other. Returns the least status. */
+enum cua_status cua__sharded_in_parts(struct cua_sharded_map *m, const struct cua__sharded_bulk *b,
+				      uint64_t most, cua__sharded_part_fn *fn, void *arg);
+
+/* The workspace of cua__sharded_update in each context, besides that of the rounds. */
+size_t cua__sharded_combine_bytes(const struct cua_sharded_map *m, uint64_t most);
 
 /* Opens and closes `side`. */
 enum cua_status cua__sharded_direct_open(struct cua_sharded_map *m);

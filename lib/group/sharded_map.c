@@ -284,7 +284,7 @@ enum cua_status cua_sharded_map_workspace(const struct cua_sharded_map *map, siz
 					  size_t *bytes)
 {
 	enum cua_status status;
-	size_t pairs, table;
+	size_t pairs, table, more;
 
 	if (!map || !bytes)
 		return CUA_ERROR_NULL;
@@ -295,7 +295,9 @@ enum cua_status cua_sharded_map_workspace(const struct cua_sharded_map *map, siz
 	status = cua_hashmap_build_workspace(map->shards[0].table, pairs, &table);
 	if (status)
 		return status;
-	*bytes = cua__sharded_direct_bytes(map, n) + cua__scratch_size(table);
+	more = cua__sharded_combine_bytes(map, n);
+	*bytes = cua__sharded_direct_bytes(map, n);
+	*bytes = (more > *bytes ? more : *bytes) + cua__scratch_size(table);
 	return CUA_OK;
 }
 
@@ -615,6 +617,9 @@ static enum cua_status check_arrays(struct cua_sharded_map *m, uint32_t i,
 	s->results = (uint8_t *)(uintptr_t)a[3].backend;
 	s->n = n;
 	s->done = 0;
+	s->all.keys = s->keys;
+	s->all.values = s->values;
+	s->all.n = n;
 	return status;
 }
 
@@ -660,7 +665,7 @@ static enum cua_status bulk(struct cua_sharded_map *m, const struct cua__sharded
 	struct cua_group *g = m->group;
 	const enum cua_status checked = check_call(m, b);
 	enum cua_status status;
-	uint64_t most = 0;
+	uint64_t most;
 	int direct = 0;
 
 	for (uint32_t i = 0; i < g->local; i++) {
@@ -684,8 +689,9 @@ static enum cua_status bulk(struct cua_sharded_map *m, const struct cua__sharded
 	status = cua__sharded_direct(m, b, &direct);
 	if (direct)
 		return status;
-	for (uint32_t r = 0; r < g->size; r++)
-		most = g->records[r].n > most ? g->records[r].n : most;
+	most = cua__sharded_most(m);
+	if (cua__sharded_combines(b, most))
+		return cua__sharded_update(m, b, most);
 	if (b->call == CUA__SHARDED_BUILD)
 		clear_shards(m, &status);
 	return cua__sharded_rounds(m, b, most, status);

@@ -18,6 +18,11 @@
  *    memory. If a word finds no entry, the block writes all sums out and goes on with a free table.
  * 6. Update: the quads of warps update the map by the combined words, with ordinary operations.
  *
+ * Updates of a sharded map are sent: a region has keys of a single owner, and step 5 writes the combined
+ * words to a list in the memory of the owner. In place of step 6 the rank tells each owner the
+ * length of its list. After a barrier of all ranks, each owner updates its table by each list. A rank
+ * sends all of its pairs or none: it tells 0 if combining does not pay, or if a list has no room.
+ *
  * Correctness: each operand is combined into exactly 1 sum of its key, and each sum is written
  * out once. The operations are associative and commutative, so an update by a sum changes the value
  * as the updates by its operands would, in direct succession.
@@ -155,12 +160,14 @@ CUA_FORCE void cua__combine_count(const struct cua__regions_kind k,
 		CUA__UNROLL
 		for (j = 0; j < k.each; j++) {
 			uint64_t hash;
+			uint32_t region;
 
 			if (j * k.threads + thread >= m)
 				continue;
 			hash = cua__hashmap_hash_of(&a->view, k.hash, k.ks, key[j]);
-			cua_port_add_u32(&number[cua__regions_of(k, a, hash)], 1, CUA_RELAXED,
-					 CUA__REGIONS_BLOCK);
+			region = cua__regions_of(k, a, hash) +
+				 cua__regions_before_owner(k, a, key[j]);
+			cua_port_add_u32(&number[region], 1, CUA_RELAXED, CUA__REGIONS_BLOCK);
 			picked |= (uint32_t)((uint32_t)(hash >> 32) < a->sample_limit) << j;
 		}
 		if (!cua_port_ballot(CUA__ALL_LANES, picked))
@@ -240,13 +247,16 @@ CUA_FORCE void cua__combine_starts(const struct cua__regions_kind k,
 }
 
 /*
- * Writes the sums of a table to the output and frees the table. All threads call it, after a
+ * Writes the sums of a region's table to the output and frees the table. All threads call it, after a
  * barrier; the caller needs a barrier before the next use of the table.
  */
 CUA_FORCE void cua__combine_flush(const struct cua__regions_kind k,
-				  const struct cua__regions_pass *a, struct cua__regions_shared *sh,
-				  const struct cua__sums *t)
+				  const struct cua__regions_pass *a, uint64_t region,
+				  struct cua__regions_shared *sh, const struct cua__sums *t)
 {
+	const uint64_t owner = k.sends ? region / a->per_owner : 0;
+	char *const output = k.sends ? a->to_of[owner] : (char *)a->combined;
+	uint64_t *const n_output = k.sends ? &a->filled[owner] : a->n_combined;
 	const uint32_t thread = cua_port_thread(), lane = cua_port_lane();
 	const uint32_t below = ((uint32_t)1 << lane) - 1;
 	/* a warp has adjacent entries; the last warp also has the entry of the greatest key */
@@ -264,17 +274,17 @@ CUA_FORCE void cua__combine_flush(const struct cua__regions_kind k,
 	at = cua__regions_scan(k, sh, lane == 0 ? n : 0, &total);
 	at = cua_port_shuffle_u32(CUA__ALL_LANES, at, 0);
 	if (thread == 0)
-		CUA_WRITE(sh->first, cua_port_fetch_add_u64(a->n_combined, total, CUA_RELAXED,
-							    CUA__HASHMAP_AT));
+		CUA_WRITE(sh->first,
+			  cua_port_fetch_add_u64(n_output, total, CUA_RELAXED, CUA__HASHMAP_AT));
 	cua_port_sync_block();
 	first = CUA_READ(sh->first) + at;
 	for (i = from; i - lane < end; i += 32) {
 		const int used = i < end && cua__sums_at(k.ks, k.vs, t, i, &key.lo, &sum.lo);
 		const uint32_t votes = cua_port_ballot(CUA__ALL_LANES, used);
+		const uint64_t to = first + cua_port_popc_u32(votes & below);
 
-		if (used)
-			cua__regions_set(k, a->combined, first + cua_port_popc_u32(votes & below),
-					 cua__hashmap_word_of(k.ks, k.vs, key, sum));
+		if (used && (!k.sends || to < a->room))
+			cua__regions_set(k, output, to, cua__hashmap_word_of(k.ks, k.vs, key, sum));
 		if (i < end)
 			cua__sums_clear(k.ks, k.vs, t, i, a->op);
 		first += cua_port_popc_u32(votes);
@@ -324,10 +334,44 @@ CUA_FORCE void cua__combine_region(const struct cua__regions_kind k,
 		}
 		if (!cua_port_sync_block_or(full))
 			break;
-		cua__combine_flush(k, a, sh, t);
+		cua__combine_flush(k, a, region, sh, t);
 		cua_port_sync_block();
 	}
-	cua__combine_flush(k, a, sh, t);
+	cua__combine_flush(k, a, region, sh, t);
+}
+
+/* Tells each owner the number of words in its list, in *number_of[r]. A warp of a single block calls it. */
+CUA_FORCE void cua__combine_tell(const struct cua__regions_pass *a, uint64_t *const *number_of)
+{
+	const uint32_t r = cua_port_lane();
+	const uint64_t n = r < a->owners ? CUA_READ(a->filled[r]) : 0;
+	const uint32_t none = cua_port_ballot(CUA__ALL_LANES, CUA_READ(*a->direct) || n > a->room);
+
+	if (r < a->owners)
+		CUA_WRITE(*number_of[r], none ? 0 : n);
+	if (r == 0 && none)
+		CUA_WRITE(a->late->spilled, (uint64_t)1);
+}
+
+/*
+ * Splits the combined words into keys and values. *n_out becomes their number, or the greatest number if
+ * combining does not pay. All threads of the grid call it.
+ */
+CUA_FORCE void cua__combine_split(const struct cua__regions_kind k,
+				  const struct cua__regions_pass *a, void *keys, void *values,
+				  uint64_t *n_out)
+{
+	const uint64_t first = cua_port_block() * k.threads + cua_port_thread();
+	const uint64_t n = CUA_READ(*a->direct) ? 0 : CUA_READ(*a->n_combined);
+
+	for (uint64_t i = first; i < n; i += cua_port_grid_size() * k.threads) {
+		const struct cua_u128 word = cua__regions_get(k, a->combined, i);
+
+		cua__hashmap_set(keys, k.ks, i, cua__hashmap_word_key(k.ks, word));
+		cua__hashmap_set(values, k.vs, i, cua__hashmap_word_value(k.ks, k.vs, word));
+	}
+	if (first == 0)
+		CUA_WRITE(*n_out, CUA_READ(*a->direct) ? ~(uint64_t)0 : n);
 }
 
 /*

@@ -13,7 +13,8 @@
  * their offsets with a fetch-and-add per region. It then stores the words from shared memory in
  * runs. Words beyond the room of their region are spilled. A scatter that sends stores the words in
  * the regions of their owners, in the memory of the owners, and only counts words without room; the
- * host inserts these later (group/sharded_direct.c).
+ * host inserts these later (group/sharded_direct.c). A scatter of updates that sends has regions for
+ * each owner too, but in the memory of its rank.
  *
  * Build: replaces the contents of the map. The regions of the last scatter are the build regions,
  * each of CUA__REGIONS_BUCKETS buckets. The scatter stores the words of a build region in the
@@ -79,7 +80,7 @@ struct cua__regions_kind {
 	int rescatter;    /* 1: the input is the output of another scatter */
 	uint32_t hash;    /* as in the view */
 	int updates;      /* 1: the pairs are updates, see hashmap_combine.h */
-	int sends;        /* 1: the output is in the memory of the owners of the keys */
+	int sends;        /* 1: the owners of the keys get the words, see `owners` */
 };
 
 struct cua__regions_pass {
@@ -120,7 +121,8 @@ struct cua__regions_pass {
 	/*
 	 * A scatter that sends: region p is region p % per_owner of owner p / per_owner, and begins
 	 * p % per_owner * stride bytes after to_of[p / per_owner]. A scatter of each rank has the room
-	 * of its own in each region.
+	 * of its own in each region. Updates that are sent: the combined words of owner r go to the list
+	 * at to_of[r]; filled[r] counts them and may exceed the room.
 	 */
 	uint32_t owners, per_owner;
 	uint64_t owner_seed, stride;
@@ -196,6 +198,12 @@ CUA_FORCE uint64_t cua__regions_hash(const struct cua__regions_kind k,
 	return cua__hashmap_hash_of(&a->view, k.hash, k.ks, cua__hashmap_word_key(k.ks, word));
 }
 
+/* Whether a scatter writes into the memory of the owners. */
+CUA_FORCE int cua__regions_to_owners(const struct cua__regions_kind k)
+{
+	return k.sends && !k.updates;
+}
+
 /* Spills the word of every lane with `has`. All lanes of the warp call it. */
 CUA_FORCE void cua__regions_spill(const struct cua__regions_kind k,
 				  const struct cua__regions_pass *a, int has, struct cua_u128 word)
@@ -227,7 +235,10 @@ CUA_FORCE uint32_t cua__regions_warp_sum(uint32_t v)
 
 /* ---- scatter ---- */
 
+/* Of a word, the region in the upper half and the rank among the words of a tile; or no word. */
 #define CUA__REGIONS_NONE 0xffffffffu
+/* No entry, in the lower half. */
+#define CUA__REGIONS_UNOWNED 0xffffu
 #define CUA__REGIONS_REPEAT_PROBES 4u
 
 CUA_FORCE uint32_t cua__regions_tile_size(const struct cua__regions_kind k)
@@ -259,7 +270,8 @@ CUA_FORCE uint32_t cua__regions_mine(const struct cua__regions_kind k, uint32_t 
 CUA_FORCE uint32_t cua__regions_of(const struct cua__regions_kind k,
 				   const struct cua__regions_pass *a, uint64_t hash)
 {
-	const uint32_t region = k.updates ? (uint32_t)((hash >> 32) * a->regions >> 32)
+	const uint32_t ranges = k.sends ? a->per_owner : a->regions;
+	const uint32_t region = k.updates ? (uint32_t)((hash >> 32) * ranges >> 32)
 					  : cua__hashmap_word_home(&a->view, hash) >> a->shift;
 
 	return k.rescatter ? region & (a->regions - 1) : region;
@@ -419,13 +431,13 @@ CUA_FORCE void cua__regions_drop_repeats(const struct cua__regions_kind k,
 /*
  * Combines most updates of keys that are frequent in the tile. The table of sums is in the memory of
  * the unused stage. The word that claims an entry gets its sum; the others of the same key are
- * dropped; words without an entry stay. owned[j] is the entry that word[j] claimed, or NO_ROOM. All
- * threads call it.
+ * dropped; words without an entry stay. The lower half of rank[j] becomes the entry that word[j] claimed,
+ * or UNOWNED. All threads call it.
  */
 CUA_FORCE void cua__regions_combine_repeats(const struct cua__regions_kind k,
 					    const struct cua__regions_pass *a,
 					    struct cua__regions_shared *sh, void *stage,
-					    struct cua_u128 *word, uint32_t *there, uint32_t *owned)
+					    struct cua_u128 *word, uint32_t *there, uint32_t *rank)
 {
 	const uint32_t size = cua__regions_tile_size(k),
 		       word_size = cua__hashmap_is_wide(k.ks, k.vs) ? 16 : 8;
@@ -441,7 +453,7 @@ CUA_FORCE void cua__regions_combine_repeats(const struct cua__regions_kind k,
 		const uint64_t key = cua__hashmap_word_key(k.ks, word[j]).lo;
 		int claimed;
 
-		owned[j] = CUA__SUMS_NO_ROOM;
+		rank[j] |= CUA__REGIONS_UNOWNED;
 		if (!(*there >> j & 1))
 			continue;
 		i = cua__sums_entry(k.ks, &t, cua__regions_hash(k, a, word[j]), key,
@@ -451,7 +463,7 @@ CUA_FORCE void cua__regions_combine_repeats(const struct cua__regions_kind k,
 		cua__sums_apply(k.vs, &t, i, a->op,
 				cua__hashmap_word_value(k.ks, k.vs, word[j]).lo);
 		if (claimed)
-			owned[j] = i;
+			rank[j] ^= CUA__REGIONS_UNOWNED ^ i;
 		else
 			*there &= ~((uint32_t)1 << j);
 	}
@@ -460,9 +472,10 @@ CUA_FORCE void cua__regions_combine_repeats(const struct cua__regions_kind k,
 	for (j = 0; j < k.each; j++) {
 		struct cua_u128 key = {0, 0}, sum = {0, 0};
 
-		if (owned[j] == CUA__SUMS_NO_ROOM)
+		if ((rank[j] & CUA__REGIONS_UNOWNED) == CUA__REGIONS_UNOWNED)
 			continue;
-		(void)cua__sums_at(k.ks, k.vs, &t, owned[j], &key.lo, &sum.lo);
+		(void)cua__sums_at(k.ks, k.vs, &t, rank[j] & CUA__REGIONS_UNOWNED, &key.lo,
+				   &sum.lo);
 		word[j] = cua__hashmap_word_of(k.ks, k.vs, key, sum);
 	}
 	cua_port_sync_block();
@@ -558,8 +571,8 @@ CUA_FORCE void cua__regions_store_sent(const struct cua__regions_kind k,
 }
 
 /*
- * stage and region_of have room for a tile; number and offset have an element per region. place has one if
- * the scatter sends, and offset is then not used.
+ * stage and region_of have room for a tile; number and offset have an element per region. place has one
+ * instead of offset if the scatter writes to owners.
  */
 CUA_FORCE void cua__regions_scatter(const struct cua__regions_kind k,
 				    const struct cua__regions_pass *a, uint64_t tile,
@@ -573,7 +586,7 @@ CUA_FORCE void cua__regions_scatter(const struct cua__regions_kind k,
 	uint64_t first = tile * size, end = a->n, first_region = 0, claimed[2] = {0, 0};
 	struct cua_u128 word[32];
 	uint32_t rank[32], there, j, p, before, total, n[4], all, starts[4] = {0, 0, 0, 0};
-	int filtered, frequent, crowded;
+	int filtered, frequent, crowded, again = 0;
 
 	if (k.rescatter) {
 		const uint64_t region = tile / a->from_tiles, start = region * a->from_room;
@@ -593,11 +606,14 @@ CUA_FORCE void cua__regions_scatter(const struct cua__regions_kind k,
 	for (filtered = k.ks == 16;; filtered = 1) {
 		CUA__UNROLL
 		for (j = 0; j < k.each; j++) {
+			/* of inserts, registers are too scarce to keep the regions */
+			p = k.updates && again ? rank[j] >> 16 : 0;
 			rank[j] = CUA__REGIONS_NONE;
 			if (!(there >> j & 1))
 				continue;
-			p = cua__regions_of(k, a, cua__regions_hash(k, a, word[j])) +
-			    cua__regions_before_owner(k, a, word[j]);
+			if (!k.updates || !again)
+				p = cua__regions_of(k, a, cua__regions_hash(k, a, word[j])) +
+				    cua__regions_before_owner(k, a, word[j]);
 			rank[j] = p << 16 | cua_port_fetch_add_u32(&number[p], 1, CUA_RELAXED,
 								   CUA__REGIONS_BLOCK);
 		}
@@ -617,6 +633,7 @@ CUA_FORCE void cua__regions_scatter(const struct cua__regions_kind k,
 			cua__regions_drop_repeats(k, a, stage, word, &there);
 		for (p = thread; p < a->regions; p += k.threads)
 			CUA_WRITE(number[p], 0);
+		again = 1;
 		cua_port_sync_block();
 	}
 	all = 0;
@@ -665,7 +682,7 @@ CUA_FORCE void cua__regions_scatter(const struct cua__regions_kind k,
 			continue;
 		}
 		crowded |= claimed[j % 2] + n[j] > a->room;
-		if (k.sends) {
+		if (cua__regions_to_owners(k)) {
 			CUA_WRITE(place[p],
 				  cua__regions_at_owner(a, p) +
 					  (claimed[j % 2] - CUA_READ(number[p])) * (wide ? 16 : 8));
@@ -677,7 +694,7 @@ CUA_FORCE void cua__regions_scatter(const struct cua__regions_kind k,
 				  CUA_READ(number[p]));
 	}
 	crowded = cua_port_sync_block_or(crowded);
-	if (k.sends)
+	if (cua__regions_to_owners(k))
 		cua__regions_store_sent(k, a, total, crowded, stage, region_of, place);
 	else if (!k.updates && crowded)
 		cua__regions_store_crowded(k, a, first_region, total, stage, region_of, offset);
