@@ -372,7 +372,9 @@ void cua__call_begin(struct cua__call *call, struct cua_context *ctx)
 	call->ctx = ctx;
 	call->n_results = 0;
 	call->previous_device = ctx->runtime->enter(ctx);
-	ctx->workspace.used = 0;
+	if (!ctx->workspace.calls++)
+		ctx->workspace.used = 0;
+	call->used = ctx->workspace.used;
 }
 
 /* Most bytes added to a request, so that a series of growing calls does not allocate each time. */
@@ -452,6 +454,7 @@ enum cua_status cua__call_end(struct cua__call *call, enum cua_status status)
 {
 	struct cua_context *ctx = call->ctx;
 	const struct cua__runtime *runtime = ctx->runtime;
+	struct cua__workspace *w = &ctx->workspace;
 
 	/* results are written only if all earlier work has succeeded */
 	if (!status && call->n_results)
@@ -461,7 +464,9 @@ enum cua_status cua__call_end(struct cua__call *call, enum cua_status status)
 				       call->results[i].bytes);
 	if (!status && call->n_results)
 		status = runtime->synchronize(ctx);
-	if (ctx->workspace.n_retired && runtime->may_wait(ctx) == CUA_OK)
+	/* the calls around this one may use an outgrown buffer, or more than the buffer now has */
+	w->used = call->used < w->size ? call->used : w->size;
+	if (!--w->calls && w->n_retired && runtime->may_wait(ctx) == CUA_OK)
 		release_retired(ctx);
 	runtime->leave(ctx, call->previous_device);
 	cua__cancel_restore(call->cancel);

@@ -126,9 +126,9 @@ static void expect_answers(const struct work *w, size_t ks, const uint8_t *got,
 	free(pairs[1]);
 }
 
-/* Random keys below `range` and values for a call, up to `most` of each rank. */
-static void work_of(struct work *w, enum call call, uint32_t ranks, const struct kind *kind,
-		    size_t most, unsigned range, uint64_t *seed)
+/* Random keys below `range` and values for a call whose lengths are set. */
+static void fill_work(struct work *w, enum call call, uint32_t ranks, const struct kind *kind,
+		      unsigned range, uint64_t *seed)
 {
 	const size_t ks = cua_type_size(kind->key),
 		     vs = kind->value ? cua_type_size(kind->value) : 0;
@@ -138,10 +138,8 @@ static void work_of(struct work *w, enum call call, uint32_t ranks, const struct
 	w->op = (enum cua_update)(CUA_UPDATE_ADD + (int)(test_random(seed) % 6));
 	w->answered = (int)(test_random(seed) % 2);
 	w->total = 0;
-	for (uint32_t r = 0; r < ranks; r++) {
-		w->n[r] = test_random(seed) % 4 ? test_random(seed) % most : test_random(seed) % 3;
+	for (uint32_t r = 0; r < ranks; r++)
 		w->total += w->n[r];
-	}
 	w->keys = test_malloc(w->total * ks + 1);
 	w->values = test_malloc(w->total * vs + 1);
 	for (size_t i = 0; i < w->total; i++) {
@@ -156,6 +154,15 @@ static void work_of(struct work *w, enum call call, uint32_t ranks, const struct
 		if (vs)
 			memcpy(w->values + i * vs, value, vs);
 	}
+}
+
+/* The same, of random lengths, up to `most` pairs of each rank. */
+static void work_of(struct work *w, enum call call, uint32_t ranks, const struct kind *kind,
+		    size_t most, unsigned range, uint64_t *seed)
+{
+	for (uint32_t r = 0; r < ranks; r++)
+		w->n[r] = test_random(seed) % 4 ? test_random(seed) % most : test_random(seed) % 3;
+	fill_work(w, call, ranks, kind, range, seed);
 }
 
 static void random_work(struct work *w, uint32_t ranks, const struct kind *kind, size_t most,
@@ -998,6 +1005,7 @@ END_TEST
 struct crowd {
 	struct thread_hub *hub;
 	uint32_t size;
+	uint64_t capacity;
 	struct cua_context *contexts[MOST_RANKS], *cpu;
 	struct cua_group *groups[MOST_RANKS];
 	struct cua_sharded_map *maps[MOST_RANKS];
@@ -1016,14 +1024,15 @@ static void create_alone(void *arg, uint32_t rank)
 
 	c->status[rank] = cua_sharded_map_create(c->groups[rank], NULL,
 						 (int)rank == c->odd ? CUA_U128 : c->kind->key,
-						 c->kind->value, 40000, &c->maps[rank]);
+						 c->kind->value, c->capacity, &c->maps[rank]);
 }
 
-static struct crowd *crowd_open(uint32_t size, const struct kind *kind)
+static struct crowd *crowd_open(uint32_t size, const struct kind *kind, uint64_t capacity)
 {
 	struct crowd *c = test_malloc(sizeof(*c));
 
 	memset(c, 0, sizeof(*c));
+	c->capacity = capacity;
 	c->hub = thread_hub_create(size);
 	c->size = size;
 	c->kind = kind;
@@ -1039,7 +1048,8 @@ static struct crowd *crowd_open(uint32_t size, const struct kind *kind)
 	thread_ranks(size, create_alone, c);
 	for (uint32_t r = 0; r < size; r++)
 		ck_assert_cua(c->status[r]);
-	ck_assert_cua(cua_hashmap_create(c->cpu, NULL, kind->key, kind->value, 40064, &c->model));
+	ck_assert_cua(
+		cua_hashmap_create(c->cpu, NULL, kind->key, kind->value, capacity + 64, &c->model));
 	return c;
 }
 
@@ -1124,7 +1134,7 @@ START_TEST(threads)
 	uint64_t seed = test_seed("threads");
 	const struct kind *kind = &kinds[_i % (int)COUNT(kinds)];
 	const uint32_t size = sizes[1 + _i % 5];
-	struct crowd *c = crowd_open(size, kind);
+	struct crowd *c = crowd_open(size, kind, 40000);
 
 	for (int round = 0; round < (test_traced() || SANITIZED ? 6 : test_scale(10, 20, 80));
 	     round++) {
@@ -1161,7 +1171,7 @@ START_TEST(long_updates)
 
 	if (!kind->value || test_traced())
 		return;
-	c = crowd_open(3, kind);
+	c = crowd_open(3, kind, 40000);
 	for (int round = 0; round < 4; round++) {
 		/* a GPU combines from 2^20 pairs on */
 		work_of(&c->work, UPDATE, 3, kind, round ? MOST_UPDATES : 70000,
@@ -1174,10 +1184,35 @@ START_TEST(long_updates)
 }
 END_TEST
 
+#if TEST_CUDA
+/*
+ * Combined pairs in several rounds, in which the tables combine again: their workspaces must not be those of
+ * the combined pairs.
+ */
+START_TEST(updates_in_rounds)
+{
+	uint64_t seed = test_seed("updates_in_rounds");
+	const int quick = test_scale(1, 0, 0);
+	struct crowd *c;
+
+	if (test_traced() || (quick && _i))
+		return;
+	/* pieces of 1.2 million pairs: enough for a table to combine, and fewer than the keys */
+	c = crowd_open(2, &kinds[_i], 9600000);
+	c->work.n[0] = c->work.n[1] = 6000000;
+	fill_work(&c->work, UPDATE, 2, &kinds[_i], 3000000, &seed);
+	c->work.answered = 0;
+	crowd_work(c);
+	expect_contents(c->maps, 2, 1, c->model, &kinds[_i]);
+	crowd_close(c);
+}
+END_TEST
+#endif
+
 /* Ranks that make different calls, and a rank without keys: all return the same error. */
 START_TEST(errors_of_threads)
 {
-	struct crowd *c = crowd_open(4, &kinds[0]);
+	struct crowd *c = crowd_open(4, &kinds[0], 40000);
 	uint64_t seed = test_seed("errors_of_threads");
 	char *values = test_malloc(4 * 3000 * 4 + 1);
 	uint8_t *results = test_malloc(4 * 3000 + 1);
@@ -1250,7 +1285,7 @@ static void mixed_alone(void *arg, uint32_t rank)
 
 START_TEST(mixed_calls)
 {
-	struct crowd *c = crowd_open(3, &kinds[0]);
+	struct crowd *c = crowd_open(3, &kinds[0], 40000);
 	uint64_t seed = test_seed("mixed_calls");
 	char *values = test_malloc(3 * 3000 * 4 + 1);
 	uint8_t *results = test_malloc(3 * 3000 + 1);
@@ -1293,7 +1328,7 @@ START_TEST(failing_transports)
 	unsigned before = 0, calls = 1;
 
 	for (unsigned call = 0; call <= calls; call++) {
-		struct crowd *c = crowd_open(3, &kinds[0]);
+		struct crowd *c = crowd_open(3, &kinds[0], 40000);
 
 		do {
 			free_work(&c->work);
@@ -1357,5 +1392,11 @@ int main(void)
 	tcase_add_test(tc, mixed_calls);
 	tcase_add_loop_test(tc, failing_transports, 0, 2);
 	suite_add_tcase(suite, tc);
+#if TEST_CUDA
+	tc = tcase_create("rounds");
+	tcase_set_timeout(tc, 300);
+	tcase_add_loop_test(tc, updates_in_rounds, 0, 2);
+	suite_add_tcase(suite, tc);
+#endif
 	return test_run(suite, TEST_BACKEND);
 }

@@ -37,7 +37,9 @@
  * Rounds: a call moves at most a few million pairs of a rank at a time, in memory that the map allocated
  *   when it was created: 14 to 70 bytes for each, and for a GPU with a transport that cannot access its
  *   memory 8 to 33 bytes of pinned memory. If the keys of a round have few owners, the round has
- *   more exchanges. So a rank has room for all that it receives, for any keys.
+ *   more exchanges. So a rank has room for all that it receives, for any keys. Long updates without results
+ *   and the tables' own bulk calls also use the workspace of each context. Where an allocation may wait for
+ *   another rank, as with NCCL and ranks in threads, reserve it.
  *
  * Errors: NULL, TYPE, SIZE, ALIGNMENT, MEMORY_KIND, OVERLAP and VALUE are found before anything is
  *   changed on any rank. Other errors may come when a part of the elements has been processed; the

@@ -22,6 +22,7 @@ struct cua__workspace {
 	char *base;
 	size_t size;
 	size_t used;
+	unsigned calls; /* that have begun; a call may make others */
 	/*
 	 * a graph may hold addresses of the buffer, so outgrown buffers are kept as long as the
 	 * context
@@ -87,7 +88,8 @@ static inline void cua__cancel_restore(int before)
 struct cua__call {
 	struct cua_context *ctx;
 	int previous_device;
-	int cancel; /* the thread's cancellation state before the call */
+	int cancel;  /* the thread's cancellation state before the call */
+	size_t used; /* of the workspace, by the calls around it */
 	int n_results;
 	struct {
 		void *user;
@@ -98,7 +100,7 @@ struct cua__call {
 
 /*
  * Begins a call: disables cancellation and makes the device current. Every begin has exactly one
- * end, on all paths.
+ * end, on all paths. Until its end, the call may make other calls; its scratch memory remains its own.
  */
 void cua__call_begin(struct cua__call *call, struct cua_context *ctx);
 

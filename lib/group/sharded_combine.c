@@ -113,8 +113,10 @@ size_t cua__sharded_combine_bytes(const struct cua_sharded_map *m, uint64_t most
 {
 	const struct cua_group *g = m->group;
 
+	if (most > CUA__HASHMAP_MOST_COMBINED)
+		most = CUA__HASHMAP_MOST_COMBINED;
 	return m->value_size && most >= LEAST_PAIRS && g->local <= CUA__SHARD_DIRECT_RANKS
-		       ? bytes_for(m, cua__sharded_part(most))
+		       ? bytes_for(m, most)
 		       : 0;
 }
 

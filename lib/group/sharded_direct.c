@@ -563,10 +563,15 @@ size_t cua__sharded_direct_bytes(const struct cua_sharded_map *m, uint64_t most)
 		return 0;
 	shape(m, &f, most);
 	bytes = lay_out(m, &f, 0, NULL);
-	for (int call = CUA__SHARD_INSERT; call <= CUA__SHARD_UPDATE; call++)
-		if (plan(m, (enum cua__shard_direct_call)call,
-			 call == CUA__SHARD_UPDATE ? cua__sharded_part(most) : most, d, &more))
+	for (int call = CUA__SHARD_INSERT; call <= CUA__SHARD_UPDATE; call++) {
+		/* an update has parts of at most this length, for any longer array */
+		const uint64_t part = call == CUA__SHARD_UPDATE && most > CUA__HASHMAP_MOST_COMBINED
+					      ? CUA__HASHMAP_MOST_COMBINED
+					      : most;
+
+		if (plan(m, (enum cua__shard_direct_call)call, part, d, &more))
 			bytes = more > bytes ? more : bytes;
+	}
 	return cua__scratch_size(bytes);
 }
 
