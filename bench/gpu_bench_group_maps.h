@@ -8,7 +8,7 @@
 
 /* Maps of keys and values of type K, and the arrays of their calls. */
 template <typename K> struct map_case {
-	size_t peer, part; /* pairs of the peer, which rank 0 has, and of each rank */
+	size_t peer, part; /* pairs of the peer, in the memory of rank 0, and of each rank */
 	char note[20];     /* at the end of the title of a table */
 	K *keys[MOST_RANKS], *values[MOST_RANKS], *found[MOST_RANKS];
 	struct cua_hashmap *single;

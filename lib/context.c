@@ -12,7 +12,7 @@
 #define DEFAULT_WORKSPACE ((size_t)1 << 20)
 #define MAX_THREADS 1024u
 
-/* The number of CPUs on which this thread, and so the threads that it starts, may run. */
+/* The number of CPUs that this thread, and so the threads that it starts, may use. */
 static unsigned usable_cpus(void)
 {
 	long n = sysconf(_SC_NPROCESSORS_ONLN);
@@ -464,7 +464,7 @@ enum cua_status cua__call_end(struct cua__call *call, enum cua_status status)
 				       call->results[i].bytes);
 	if (!status && call->n_results)
 		status = runtime->synchronize(ctx);
-	/* the calls around this one may use an outgrown buffer, or more than the buffer now has */
+	/* outer calls may use an outgrown buffer, or more than the buffer now has */
 	w->used = call->used < w->size ? call->used : w->size;
 	if (!--w->calls && w->n_retired && runtime->may_wait(ctx) == CUA_OK)
 		release_retired(ctx);

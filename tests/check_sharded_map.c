@@ -126,7 +126,7 @@ static void expect_answers(const struct work *w, size_t ks, const uint8_t *got,
 	free(pairs[1]);
 }
 
-/* Random keys below `range` and values for a call whose lengths are set. */
+/* Random keys below `range` and values for a call. Its lengths are set before. */
 static void fill_work(struct work *w, enum call call, uint32_t ranks, const struct kind *kind,
 		      unsigned range, uint64_t *seed)
 {
@@ -183,7 +183,7 @@ static void free_work(struct work *w)
 	free(w->values);
 }
 
-/* Uploads a rank's part of the call, which begins at element `at`. */
+/* Uploads a rank's part of the call, from element `at` on. */
 static void upload(struct arrays *a, struct cua_context *ctx, const struct work *w, uint32_t rank,
 		   size_t at, size_t ks, size_t vs)
 {
@@ -494,7 +494,7 @@ START_TEST(large_calls)
 END_TEST
 
 /*
- * Updates whose equal keys are combined first: few keys, frequent keys among many, too many keys of an
+ * Updates that combine equal keys first: few keys, frequent keys among many, too many keys of an
  * owner for its room, and keys that are mostly distinct.
  */
 START_TEST(large_updates)
@@ -1186,7 +1186,7 @@ END_TEST
 
 #if TEST_CUDA
 /*
- * Combined pairs in several rounds, in which the tables combine again: their workspaces must not be those of
+ * Combined pairs in several rounds, in which the tables combine again: their workspaces must not overlap
  * the combined pairs.
  */
 START_TEST(updates_in_rounds)

@@ -32,13 +32,12 @@
  * Direct calls: if all ranks are in this process, at most 16, and their GPUs have access to each other, finds
  *   and large inserts, builds and updates without results write pairs and answers straight to the workspaces
  *   of the other ranks (cua_sharded_map_workspace). Without this workspace, and for other calls, there are
- *   rounds.
- *   A direct insert may insert a pair twice, so no kernel may erase keys of a shard at the same time.
+ *   rounds. A direct insert may insert a pair twice, so no kernel may erase keys of a shard at the same time.
  * Rounds: a call moves at most a few million pairs of a rank at a time, in memory that the map allocated
  *   when it was created: 14 to 70 bytes for each, and for a GPU with a transport that cannot access its
  *   memory 8 to 33 bytes of pinned memory. If the keys of a round have few owners, the round has
  *   more exchanges. So a rank has room for all that it receives, for any keys. Long updates without results
- *   and the tables' own bulk calls also use the workspace of each context. Where an allocation may wait for
+ *   and the bulk calls of the shards also use the workspace of each context. Where an allocation may wait for
  *   another rank, as with NCCL and ranks in threads, reserve it.
  *
  * Errors: NULL, TYPE, SIZE, ALIGNMENT, MEMORY_KIND, OVERLAP and VALUE are found before anything is

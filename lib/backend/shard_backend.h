@@ -41,8 +41,8 @@ struct cua__shard_answers {
 
 /* What a direct call of a rank leaves for a later call. */
 struct cua__shard_late {
-	uint64_t
-		spilled; /* inserts: pairs without room at their owners; updates: 1 if no pair was sent */
+	/* inserts: pairs without room at their owners; updates: not 0 if no pair was sent */
+	uint64_t spilled;
 	uint64_t listed; /* received pairs that went to the table's spill list */
 	/* not 0: the rank has pairs with the reserved keys 0 and 1, and a value of each */
 	uint32_t taken[2];

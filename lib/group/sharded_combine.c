@@ -5,7 +5,7 @@
  * part of the pairs at a time.
  *
  * Whether ranks try to combine depends on the call and on the most pairs of a rank alone. So all ranks make the
- * second exchange of records, by which they know the new numbers of pairs.
+ * second exchange of records. These have the new numbers of pairs.
  */
 #include "config.h"
 
@@ -29,13 +29,12 @@ int cua__sharded_take(struct cua_group *g, struct cua__workspaces *w, size_t byt
 
 enum cua_status cua__sharded_give_back(struct cua__workspaces *w, enum cua_status status)
 {
-	while (w->begun--)
-		status = cua__worse(status, cua__call_end(&w->calls[w->begun], status));
-	w->begun = 0;
+	for (; w->begun; w->begun--)
+		status = cua__worse(status, cua__call_end(&w->calls[w->begun - 1], status));
 	return status;
 }
 
-/* Sets the arrays of a rank to its combined pairs, whose number the host has read. */
+/* Sets the arrays of a rank to its n combined pairs. */
 static void use_combined(struct cua__shard_of_rank *s, const struct cua__shard_combine *c,
 			 uint64_t n)
 {
