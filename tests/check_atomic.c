@@ -783,6 +783,8 @@ START_TEST(port_of_a_host_thread)
 	ck_assert_uint_eq(cua_port_popc_u32(0xf0f0f0f0), 16);
 	ck_assert_uint_eq(cua_port_ffs_u32(0), 0);
 	ck_assert_uint_eq(cua_port_ffs_u32(0x80000000), 32);
+	ck_assert_uint_eq(cua_port_clz_u64(1), 63);
+	ck_assert_uint_eq(cua_port_clz_u64(UINT64_MAX), 0);
 	ck_assert_uint_eq(cua_port_shl_u32(3, 31), 0x80000000);
 	ck_assert_uint_eq(cua_port_shl_u32(3, 32), 0);
 	ck_assert(cua_port_mul_rn_f32(3, 0.5f) == 1.5f && cua_port_mul_rn_f64(3, 0.5) == 1.5);

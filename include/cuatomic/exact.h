@@ -207,15 +207,16 @@ CUA_FORCE uint64_t cua__exact_magnitude(const int64_t *digit, int first, int hi,
 
 /*
  * Rounds the number in normalized digits lo to hi to a format and returns its bits. All other
- * digits are zero, and the magnitude of the last digit is below 2^32.
+ * digits are zero, and the magnitude of the last digit is below 2^32. Bit 0 of digit 0 has the
+ * weight 2^-point.
  */
-CUA_FN uint64_t cua__exact_round(const int64_t *digit, int lo, int hi, uint32_t flags,
-				 int fraction_bits, int exponent_bits)
+CUA_FN uint64_t cua__exact_round_at(const int64_t *digit, int lo, int hi, int point, uint32_t flags,
+				    int fraction_bits, int exponent_bits)
 {
 	const uint64_t all = ((uint64_t)1 << exponent_bits) - 1, infinity = all << fraction_bits;
 	const uint64_t minus = (uint64_t)1 << (fraction_bits + exponent_bits);
 	/* the position of the least subnormal's bit */
-	const int least = CUA__EXACT_POINT - (int)(all / 2) - fraction_bits + 1;
+	const int least = point - (int)(all / 2) - fraction_bits + 1;
 	const uint32_t both = CUA_EXACT_INFINITY | CUA_EXACT_NEGATIVE_INFINITY;
 	uint64_t sign, magnitude, mantissa, bits;
 	int first = lo, top = hi, position, at, bit;
@@ -257,6 +258,13 @@ CUA_FN uint64_t cua__exact_round(const int64_t *digit, int lo, int hi, uint32_t 
 	/* the leading bit adds 1 to the exponent, and so does a carry into the next binade */
 	bits = ((uint64_t)(position - least) << fraction_bits) + mantissa;
 	return sign | (bits < infinity ? bits : infinity);
+}
+
+CUA_FN uint64_t cua__exact_round(const int64_t *digit, int lo, int hi, uint32_t flags,
+				 int fraction_bits, int exponent_bits)
+{
+	return cua__exact_round_at(digit, lo, hi, CUA__EXACT_POINT, flags, fraction_bits,
+				   exponent_bits);
 }
 
 /* Adds mantissa 2^at with this sign to the digits: less than 2^32 to each of three neighbours. */

@@ -52,6 +52,7 @@
  *   grid_id()                            differs between concurrent launches (on the host, threads)
  *   CUA_WARP_LANES                       32, or 1 on the host
  *   popc_u32 ffs_u32                     ffs: position of the lowest bit + 1, 0 for none
+ *   clz_u64                              zero bits above the highest bit of v, v > 0
  *   shl_u32(v, by)                       0 if by is 32 or more
  *   mul_high_u64(a, b)                   the upper half of the product
  *   is_global(p) is_shared(p)            1 if a generic address is in global or in shared memory,

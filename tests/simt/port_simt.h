@@ -266,6 +266,11 @@ CUA_FN uint32_t cua_port_ffs_u32(uint32_t v)
 	return (uint32_t)__builtin_ffs((int)v);
 }
 
+CUA_FN uint32_t cua_port_clz_u64(uint64_t v)
+{
+	return (uint32_t)__builtin_clzll(v);
+}
+
 CUA_FN uint64_t cua_port_mul_high_u64(uint64_t a, uint64_t b)
 {
 	return (uint64_t)((cua__uint128)a * b >> 64);

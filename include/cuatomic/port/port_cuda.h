@@ -519,6 +519,11 @@ CUA_FORCE uint32_t cua_port_ffs_u32(uint32_t v)
 	return (uint32_t)__ffs((int)v);
 }
 
+CUA_FORCE uint32_t cua_port_clz_u64(uint64_t v)
+{
+	return (uint32_t)__clzll((long long)v);
+}
+
 CUA_FORCE uint64_t cua_port_mul_high_u64(uint64_t a, uint64_t b)
 {
 	return __umul64hi(a, b);

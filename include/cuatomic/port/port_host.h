@@ -456,6 +456,11 @@ CUA_FORCE uint32_t cua_port_ffs_u32(uint32_t v)
 	return (uint32_t)__builtin_ffs((int)v);
 }
 
+CUA_FORCE uint32_t cua_port_clz_u64(uint64_t v)
+{
+	return (uint32_t)__builtin_clzll(v);
+}
+
 CUA_FORCE uint64_t cua_port_mul_high_u64(uint64_t a, uint64_t b)
 {
 #if defined(__SIZEOF_INT128__)
