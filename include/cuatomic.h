@@ -31,6 +31,7 @@
 #include <cuatomic/reduce.h>
 #include <cuatomic/rwlock.h>
 #include <cuatomic/detail/section.h>
+#include <cuatomic/scatter.h>
 #include <cuatomic/segment.h>
 #include <cuatomic/semaphore.h>
 #include <cuatomic/seqlock.h>

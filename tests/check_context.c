@@ -353,6 +353,10 @@ START_TEST(struct_sizes)
 				     NULL, NULL, &number), )
 	EVERY_SIZE(cua_segment_options,
 		   cua_segmented_reduce(ctx, o, CUA_REDUCE_SUM, CUA_U64, 0, NULL, 0, words, NULL), )
+	EVERY_SIZE(cua_scatter_options,
+		   cua_scatter(ctx, o, CUA_SCATTER_ADD, CUA_U32, CUA_U64, 0, NULL, NULL, 0, NULL), )
+	EVERY_SIZE(cua_scatter_options,
+		   cua_scatter_workspace(ctx, o, CUA_SCATTER_ADD, CUA_U32, CUA_U64, 9, 9, &bytes), )
 #undef EVERY_SIZE
 	cua_hashmap_destroy(map);
 	cua_chained_destroy(chained);

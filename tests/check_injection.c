@@ -270,7 +270,7 @@ int __wrap_close(int fd)
 
 static struct {
 	uint64_t keys[2 * N], values[2 * N], out[2 * N], offsets[N + 1];
-	double x[N], y[N];
+	double x[N], y[N], sums[N];
 	uint8_t bytes[4 * N], flags[2 * N];
 	char path[256], folder[200];
 } d;
@@ -533,6 +533,43 @@ static void run_segment(struct run *r)
 out:;
 }
 
+static void run_scatter(struct run *r)
+{
+	struct cua_scatter_options o = CUA_SCATTER_OPTIONS_INIT;
+	uint64_t skipped = 0;
+	size_t bytes;
+
+	o.overwrite = 1;
+	o.skipped = &skipped;
+	DO(cua_scatter_workspace(r->ctx, &o, CUA_SCATTER_ADD, CUA_U64, CUA_F64, n_now, N, &bytes));
+	/* few targets, then many targets */
+	DO(cua_scatter(r->ctx, &o, CUA_SCATTER_ADD, CUA_U64, CUA_F64, n_now, d.offsets, d.x, 10,
+		       d.sums));
+	TRUE(skipped == n_now - 3 && d.sums[4] == d.x[1] && d.sums[5] == 0);
+	DO(cua_scatter(r->ctx, &o, CUA_SCATTER_ADD, CUA_U64, CUA_F64, n_now, d.offsets, d.x, N,
+		       d.sums));
+	TRUE(skipped == (n_now > N / 4 ? n_now - N / 4 : 0) && d.sums[400] == d.x[100]);
+	DO(cua_scatter(r->ctx, &o, CUA_SCATTER_MEAN, CUA_U64, CUA_F64, n_now, d.offsets, d.y, N,
+		       d.sums));
+	TRUE(d.sums[400] == d.y[100]);
+	/* rows of 4 elements, for several threads */
+	o.width = 4;
+	o.result_type = CUA_U64;
+	DO(cua_scatter(r->ctx, &o, CUA_SCATTER_ADD, CUA_U64, CUA_U8, n_now, d.offsets, d.bytes, 100,
+		       d.out));
+	TRUE(skipped == n_now - 25 && d.out[4 * 4] == d.bytes[4] && d.out[4] == 0);
+	DO(cua_scatter(r->ctx, &o, CUA_SCATTER_ADD, CUA_U64, CUA_U8, n_now, d.values, d.bytes,
+		       N / 2, d.out));
+	TRUE(d.out[7] == d.bytes[7]);
+	o.width = 1;
+	o.result_type = CUA_NONE;
+	DO(cua_scatter(r->ctx, &o, CUA_SCATTER_MAX, CUA_U64, CUA_U64, n_now, d.values, d.values, N,
+		       d.out));
+	DO(cua_scatter_add(r->ctx, CUA_U64, CUA_U64, n_now, d.values, d.values, N, d.out));
+	TRUE(skipped == 0 && d.out[n_now - 1] == 2 * (n_now - 1));
+out:;
+}
+
 static void run_chained(struct run *r)
 {
 	struct cua_chained_report report = {.struct_size = sizeof(report)};
@@ -694,13 +731,21 @@ static const struct scenario {
 	void (*run)(struct run *r);
 	unsigned least[3]; /* least requests with many elements, to notice an early end */
 } scenarios[] = {
-	{"context", run_context, {8, 0, 0}},     {"memory", run_memory, {75, 0, 0}},
-	{"append", run_append, {6, 0, 0}},       {"filter", run_filter, {4, 0, 0}},
-	{"reduce", run_reduce, {5, 1, 0}},       {"exact", run_exact, {4, 0, 0}},
-	{"histogram", run_histogram, {5, 1, 0}}, {"segment", run_segment, {5, 1, 0}},
-	{"chained", run_chained, {10, 1, 0}},    {"map", run_map, {12, 1, 0}},
-	{"file", run_file, {10, 1, 12}},         {"multimap", run_multimap, {8, 1, 0}},
-	{"locks", run_locks, {8, 0, 0}},         {"group", run_group, {15, 1, 0}},
+	{"context", run_context, {8, 0, 0}},
+	{"memory", run_memory, {75, 0, 0}},
+	{"append", run_append, {6, 0, 0}},
+	{"filter", run_filter, {4, 0, 0}},
+	{"reduce", run_reduce, {5, 1, 0}},
+	{"exact", run_exact, {4, 0, 0}},
+	{"histogram", run_histogram, {5, 1, 0}},
+	{"segment", run_segment, {5, 1, 0}},
+	{"scatter", run_scatter, {4, 1, 0}},
+	{"chained", run_chained, {10, 1, 0}},
+	{"map", run_map, {12, 1, 0}},
+	{"file", run_file, {10, 1, 12}},
+	{"multimap", run_multimap, {8, 1, 0}},
+	{"locks", run_locks, {8, 0, 0}},
+	{"group", run_group, {15, 1, 0}},
 };
 
 /* ---- runs ---- */

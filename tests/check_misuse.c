@@ -179,6 +179,13 @@ static enum cua_type small_type(void)
 	return pick(5) ? (enum cua_type)types[pick(4)] : type();
 }
 
+static enum cua_type index_type(void)
+{
+	static const enum cua_type types[] = {CUA_I32, CUA_U32, CUA_I64, CUA_U64};
+
+	return pick(8) ? types[pick(4)] : type();
+}
+
 static size_t struct_size(size_t right)
 {
 	const size_t wrong[] = {0,         1,        7,         right - 1,
@@ -530,6 +537,23 @@ static const struct cua_segment_options *segment_options(void)
 	return pick(2) ? &o : NULL;
 }
 
+static const struct cua_scatter_options *scatter_options(void)
+{
+	static struct cua_scatter_options o = CUA_SCATTER_OPTIONS_INIT;
+	static const uint32_t widths[] = {0, 1, 2, 5, 16, CUA_SCATTER_WIDTH_MAX + 1, UINT32_MAX};
+	const int known = must_fail; /* wrong options may be accepted */
+
+	o.struct_size = struct_size(sizeof(o));
+	o.mode = (enum cua_reduce_mode)pick(6);
+	o.result_type = pick(2) ? CUA_NONE : type();
+	o.overwrite = pick(8) ? (int)pick(2) : wild();
+	o.width = widths[pick(4) ? pick(5) : pick(7)];
+	o.reserved = pick(16) == 0;
+	o.skipped = pick(2) ? NULL : out();
+	must_fail = known;
+	return pick(3) ? &o : NULL;
+}
+
 static const struct cua_filter_options *filter_options(void)
 {
 	static struct cua_filter_options o = CUA_FILTER_OPTIONS_INIT;
@@ -630,6 +654,7 @@ static enum cua_status made_array(enum cua_status status)
 
 #define BACKEND ((enum cua_backend)enumerator(0, 2))
 #define REDUCTION ((enum cua_reduce_op)enumerator(0, 16))
+#define SCATTER ((enum cua_scatter_op)enumerator(0, 5))
 #define UPDATE ((enum cua_update)enumerator(0, 7))
 #define COMPARE ((enum cua_compare)enumerator(0, 7))
 #define ORDER ((enum cua_hashmap_order)enumerator(0, 2))
@@ -842,6 +867,14 @@ static enum cua_status made_array(enum cua_status status)
 	X(cua_reduce_workspace, PLAIN,                                                             \
 	  cua_reduce_workspace(ctx(), reduce_options(), REDUCTION, type(), count(),                \
 			       or_null(outputs())))                                                \
+	X(cua_scatter, PLAIN,                                                                      \
+	  cua_scatter(ctx(), scatter_options(), SCATTER, index_type(), type(), count(), in(),      \
+		      in(), count(), out()))                                                       \
+	X(cua_scatter_add, PLAIN,                                                                  \
+	  cua_scatter_add(ctx(), index_type(), type(), count(), in(), in(), count(), out()))       \
+	X(cua_scatter_workspace, PLAIN,                                                            \
+	  cua_scatter_workspace(ctx(), scatter_options(), SCATTER, index_type(), type(), count(),  \
+				count(), or_null(outputs())))                                      \
 	X(cua_segmented_reduce, PLAIN,                                                             \
 	  cua_segmented_reduce(ctx(), segment_options(), REDUCTION, type(), count(), in(),         \
 			       count(), in(), out()))                                              \

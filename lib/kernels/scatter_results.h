@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: MIT */
+/* Results of a scatter: reads of the targets' old values, and of cells; the last rounding. */
+#ifndef CUATOMIC_KERNELS_SCATTER_RESULTS_H
+#define CUATOMIC_KERNELS_SCATTER_RESULTS_H
+
+#include "kernels/scatter_cells.h"
+
+CUA_FORCE uint64_t cua__scatter_get(const struct cua__scatter_job *j, uint64_t target)
+{
+	switch (j->result_size) {
+	case 1: return CUA_READ(((const uint8_t *)j->s.out)[target]);
+	case 2: return CUA_READ(((const cua__raw16 *)j->s.out)[target]);
+	case 4: return CUA_READ(((const cua__raw32 *)j->s.out)[target]);
+	default: return CUA_READ(((const cua__raw64 *)j->s.out)[target]);
+	}
+}
+
+CUA_FORCE void cua__scatter_put(const struct cua__scatter_job *j, uint64_t target, uint64_t bits)
+{
+	switch (j->result_size) {
+	case 1: CUA_WRITE(((uint8_t *)j->s.out)[target], (uint8_t)bits); break;
+	case 2: CUA_WRITE(((cua__raw16 *)j->s.out)[target], (uint16_t)bits); break;
+	case 4: CUA_WRITE(((cua__raw32 *)j->s.out)[target], (uint32_t)bits); break;
+	default: CUA_WRITE(((cua__raw64 *)j->s.out)[target], bits);
+	}
+}
+
+/* The target in out of a cell of an item, or all bits set if the row is narrower than the tile. */
+CUA_FORCE uint64_t cua__scatter_target(const struct cua__scatter_job *j,
+				       const struct cua__scatter_item *t, uint32_t cell, int rows)
+{
+	const uint32_t row = rows ? cell / j->columns : cell;
+	const uint32_t column = rows ? cell & (j->columns - 1) : 0;
+
+	if (row >= t->rows || column >= t->columns)
+		return ~(uint64_t)0;
+	return rows ? (t->row + row) * j->s.width + t->column + column : t->row + row;
+}
+
+/* Stores the mean of a row's elements. */
+CUA_FORCE void cua__scatter_put_mean(const struct cua__scatter_job *j, uint64_t target, double sum)
+{
+	const uint64_t count = CUA_READ(j->counts[target / j->s.width]);
+
+	if (count || j->s.overwrite)
+		cua__scatter_put(
+			j, target,
+			cua__scatter_mean(j->s.result_type, sum, count, j->s.overwrite, 0));
+}
+
+/* A sum of floats: magnitude 2^(at - CUA__EXACT_POINT). */
+struct cua__scatter_wide {
+	cua__uint128 magnitude;
+	uint32_t negative;
+	int at;
+};
+
+/* The sum in the copies of a target's windows. */
+CUA_FORCE struct cua__scatter_wide cua__scatter_read_window(const struct cua__scatter_cells *c,
+							    uint32_t target,
+							    enum cua__scatter_cell cell)
+{
+	struct cua__scatter_wide w = {0, 0, c->at};
+	const uint32_t *word = c->word + target * c->copies;
+
+	for (uint32_t k = 0; k < c->copies; k++) {
+		const uint64_t v = CUA_READ(word[k]) | (uint64_t)CUA_READ(word[k + c->cells]) << 32;
+		const cua__uint128 sign = 0 - (cua__uint128)(v >> 63);
+
+		w.magnitude += (sign << 64) | v;
+		if (cell == CUA__CELL_WINDOWS) {
+			const uint64_t u = CUA_READ(word[k + 2 * c->cells]) |
+					   (uint64_t)CUA_READ(word[k + 3 * c->cells]) << 32;
+			const cua__uint128 upper = 0 - (cua__uint128)(u >> 63);
+
+			w.magnitude += ((upper << 64) | u) << CUA__SCATTER_LOW_BITS;
+		}
+	}
+	w.negative = (uint32_t)(w.magnitude >> 127);
+	if (w.negative)
+		w.magnitude = 0 - w.magnitude;
+	return w;
+}
+
+/* The sum, or the greatest key, in the copies of a target's cell. */
+CUA_FORCE uint64_t cua__scatter_read_word(const struct cua__scatter_cells *c, uint32_t target,
+					  enum cua__scatter_cell cell)
+{
+	const uint32_t *word = c->word + target * c->copies;
+	uint64_t v = 0;
+
+	for (uint32_t k = 0; k < c->copies; k++) {
+		const uint64_t more =
+			cell == CUA__CELL_ADD64
+				? CUA_READ(word[k]) | (uint64_t)CUA_READ(word[k + c->cells]) << 32
+			: cell == CUA__CELL_MAX64
+				? CUA_READ(((const uint64_t *)c->word)[target * c->copies + k])
+				: CUA_READ(word[k]);
+
+		if (cell == CUA__CELL_ADD32 || cell == CUA__CELL_ADD64)
+			v += more;
+		else
+			v = more > v ? more : v;
+	}
+	return v;
+}
+
+/* The old value of a target; 0 if it does not matter. */
+CUA_FORCE uint64_t cua__scatter_old(const struct cua__scatter_job *j, uint64_t target)
+{
+	return j->s.overwrite || j->counts ? 0 : cua__scatter_get(j, target);
+}
+
+/* Stores a sum in digits and flags, which it changes. */
+CUA_FORCE void cua__scatter_put_digits(const struct cua__scatter_job *j, uint64_t target,
+				       uint64_t *digit)
+{
+	const uint32_t flags = (uint32_t)CUA_READ(digit[j->digits - 1]);
+	const int overwrite = j->s.overwrite || j->counts;
+	const uint64_t sum = cua__scatter_sum_digits(j->sum_type, (int64_t *)digit, flags,
+						     overwrite, cua__scatter_old(j, target));
+
+	if (j->counts)
+		cua__scatter_put_mean(j, target, cua__from_bits_f64(sum));
+	else
+		cua__scatter_put(j, target, sum);
+}
+
+/* Stores the sum of integers, or the greatest key. */
+CUA_FORCE void cua__scatter_put_word(const struct cua__scatter_job *j, uint64_t target, uint64_t v,
+				     uint64_t old, enum cua__scatter_cell cell)
+{
+	if (cell == CUA__CELL_MAX32 || cell == CUA__CELL_MAX64) {
+		if (v || j->s.overwrite)
+			cua__scatter_put(j, target,
+					 cua__scatter_extreme(j->s.op, j->s.result_type, v,
+							      j->s.overwrite, old));
+	} else if (j->counts)
+		cua__scatter_put_mean(j, target, cua__scatter_f64_of(j->s.type, v));
+	else if (v || j->s.overwrite)
+		cua__scatter_put(j, target, old + v);
+}
+
+/* Stores a sum of floats. Rare for f32, and large. */
+CUA__RARE void cua__scatter_put_wide(const struct cua__scatter_job *j, uint64_t target,
+				     struct cua__scatter_wide w, uint64_t old)
+{
+	if (j->counts)
+		cua__scatter_put_mean(j, target,
+				      cua__from_bits_f64(cua__scatter_sum_wide(
+					      CUA_F64, w.negative, w.magnitude, w.at, 1, 0)));
+	else if (w.magnitude || j->s.overwrite)
+		cua__scatter_put(j, target,
+				 cua__scatter_sum_wide(j->s.result_type, w.negative, w.magnitude,
+						       w.at, j->s.overwrite, old));
+}
+
+/*
+ * Stores v 2^(at - CUA__EXACT_POINT) as f32 by few instructions; returns 0 if the sum or the old
+ * value is not simple. unit is 2^k, and scale 2^-k.
+ */
+CUA_FORCE int cua__scatter_put_f32(const struct cua__scatter_job *j, uint64_t target, int64_t v,
+				   int at, double unit, double scale, uint64_t old)
+{
+	const int k = at - CUA__EXACT_POINT;
+	int64_t more = 0;
+	uint32_t bits;
+	int exponent;
+
+	if (!v) {
+		if (j->s.overwrite)
+			cua__scatter_put(j, target, 0);
+		return 1;
+	}
+	if (!j->s.overwrite &&
+	    (v > INT64_MAX / 2 || v < -(INT64_MAX / 2) ||
+	     !cua__scatter_fits(cua__scatter_f64(CUA_F32, old), unit, scale, &more)))
+		return 0;
+	v += more;
+	bits = cua__bits_f32((float)v);
+	exponent = (int)(bits >> 23 & 255) + k;
+	if (v && (exponent < 1 || exponent > 254))
+		return 0;
+	cua__scatter_put(j, target, v ? bits + ((uint32_t)k << 23) : 0);
+	return 1;
+}
+
+CUA_FORCE int64_t cua__scatter_read_int64(const struct cua__scatter_cells *c, uint32_t i)
+{
+	return (int64_t)(CUA_READ(c->word[i]) | (uint64_t)CUA_READ(c->word[i + c->cells]) << 32);
+}
+
+/* Stores the result of a target whose cell is not dirty. */
+CUA_FORCE void cua__scatter_put_cell(const struct cua__scatter_job *j,
+				     const struct cua__scatter_cells *c, uint32_t number,
+				     uint64_t target, uint64_t old, enum cua__scatter_cell cell)
+{
+	if (!cua__scatter_is_float(cell))
+		cua__scatter_put_word(j, target, cua__scatter_read_word(c, number, cell), old,
+				      cell);
+	else if (cell != CUA__CELL_WINDOW || c->copies != 1 || j->s.result_type != CUA_F32 ||
+		 j->counts ||
+		 !cua__scatter_put_f32(j, target, cua__scatter_read_int64(c, number), c->at,
+				       c->unit, c->scale, old))
+		cua__scatter_put_wide(j, target, cua__scatter_read_window(c, number, cell), old);
+}
+
+/* Adds a cell to its shared cell. */
+CUA_FORCE void cua__scatter_share_cell(const struct cua__scatter_job *j,
+				       const struct cua__scatter_cells *c, uint32_t cell_number,
+				       enum cua__scatter_cell cell)
+{
+	uint64_t *digit = c->share + (uint64_t)cell_number * c->share_words;
+	struct cua__scatter_wide w;
+	uint64_t v;
+	int at;
+
+	if (!cua__scatter_is_float(cell)) {
+		v = cua__scatter_read_word(c, cell_number, cell);
+		if (v && (cell == CUA__CELL_ADD32 || cell == CUA__CELL_ADD64))
+			cua_port_add_u64(digit, v, CUA__SCATTER_ON_DEVICE);
+		else if (v)
+			cua_port_max_u64(digit, v, CUA__SCATTER_ON_DEVICE);
+		return;
+	}
+	w = cua__scatter_read_window(c, cell_number, cell);
+	if (!w.magnitude)
+		return;
+	at = w.at - 32 * cua__scatter_low(j->sum_type);
+	/* the window may begin below the least number; then the bits there are 0 */
+	if (at < 0) {
+		w.magnitude >>= -at;
+		at = 0;
+	}
+	cua__scatter_add_digits(digit, w.negative, (uint64_t)w.magnitude, at, CUA_SCOPE_DEVICE,
+				CUA_SPACE_GLOBAL);
+	v = (uint64_t)(w.magnitude >> 64);
+	if (v)
+		cua__scatter_add_digits(digit, w.negative, v, at + 64, CUA_SCOPE_DEVICE,
+					CUA_SPACE_GLOBAL);
+}
+
+#endif /* CUATOMIC_KERNELS_SCATTER_RESULTS_H */
