@@ -29,6 +29,7 @@ static const struct benchmark {
 	 NULL},
 	{"locks", "critical sections under one lock", bench_locks, NULL},
 	{"reduce", "sums, dot products and other reductions of whole arrays", bench_reduce, NULL},
+	{"scatter", "additions to targets by index, on a GPU only", NULL, NULL},
 	{"textbook", "dot product and hash table of the textbooks, on a GPU only", NULL, NULL},
 };
 

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Scatters of f32: uniform and skewed indexes, many and few targets, and rows.
+ *
+ * Peer: native atomic additions, whose bits differ from run to run. Ceiling: reading the indexes and
+ * the elements once. A call's targets are summed with weights and compared with the elements.
+ */
+#include "gpu_bench_calls.h"
+
+#include <cuatomic/scatter.h>
+
+#include <math.h>
+
+/* The exponent of a zipf distribution in tenths; 0: uniform. */
+struct distribution {
+	int skew;
+	const char *name;
+};
+
+static struct cua_context *ctx;
+static size_t rows, width, targets;
+static uint32_t *indexes;
+static float *x, *out;
+static double *sums;
+
+static __device__ double unit(uint64_t i)
+{
+	return (double)(mix(i * 2654435761u + 1) >> 11) * 0x1p-53;
+}
+
+static __global__ void make_indexes(size_t n, size_t targets, int skew, uint32_t *to)
+{
+	for (size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x; i < n;
+	     i += (size_t)gridDim.x * blockDim.x) {
+		const double u = unit(i * 2 + 1), last = (double)targets + 1, s = 1 - skew * 0.1;
+		double k = 1 + u * (double)targets;
+
+		/* the inverse of the distribution function of a continuous zipf distribution */
+		if (skew == 10)
+			k = exp(u * log(last));
+		else if (skew)
+			k = pow(1 + u * (pow(last, s) - 1), 1 / s);
+		k -= 1;
+		to[i] = k >= (double)targets ? (uint32_t)targets - 1 : (uint32_t)k;
+	}
+}
+
+/* Normally distributed elements. */
+static __global__ void make_elements(size_t n, float *to)
+{
+	for (size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x; i < n;
+	     i += (size_t)gridDim.x * blockDim.x)
+		to[i] = (float)(sqrt(-2 * log(unit(i * 2 + 2) + 0x1p-54)) *
+				cospi(2 * unit(i * 2 + 3)));
+}
+
+/* The weight of a target; different for neighbours. */
+static __device__ double weight(size_t target)
+{
+	return 1 + unit(target);
+}
+
+/* Adds the weighted elements to sums[0], and their magnitudes to sums[1]. */
+static __global__ void weigh_elements(size_t n, size_t width, const uint32_t *index, const float *x,
+				      double *sums)
+{
+	double sum = 0, magnitude = 0;
+
+	for (size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x; i < n * width;
+	     i += (size_t)gridDim.x * blockDim.x) {
+		const double v = (double)x[i] * weight(index[i / width] * width + i % width);
+
+		sum += v;
+		magnitude += fabs(v);
+	}
+	atomicAdd(&sums[0], sum);
+	atomicAdd(&sums[1], magnitude);
+}
+
+static __global__ void weigh_targets(size_t n, const float *out, double *sum)
+{
+	double v = 0;
+
+	for (size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x; i < n;
+	     i += (size_t)gridDim.x * blockDim.x)
+		v += (double)out[i] * weight(i);
+	atomicAdd(sum, v);
+}
+
+static __global__ void native(size_t n, const uint32_t *index, const float *x, float *out)
+{
+	for (size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x; i < n;
+	     i += (size_t)gridDim.x * blockDim.x)
+		atomicAdd(&out[index[i]], x[i]);
+}
+
+/* Additions of four neighbours at once, where the GPU has them. */
+static __global__ void native_rows(size_t n, size_t width, const uint32_t *index, const float4 *x,
+				   float4 *out)
+{
+	for (size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x; i < n * width / 4;
+	     i += (size_t)gridDim.x * blockDim.x) {
+		float4 *to = &out[index[i / (width / 4)] * (width / 4) + i % (width / 4)];
+
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+		atomicAdd(to, x[i]);
+#else
+		atomicAdd(&to->x, x[i].x);
+		atomicAdd(&to->y, x[i].y);
+		atomicAdd(&to->z, x[i].z);
+		atomicAdd(&to->w, x[i].w);
+#endif
+	}
+}
+
+/* Compares the targets with the elements. */
+static bool is_right(const double wanted[2], double tolerance)
+{
+	double sum;
+
+	need(!cudaMemset(sums, 0, sizeof(sum)), "cudaMemset");
+	weigh_targets<<<processors * 8, THREADS>>>(targets * width, out, sums);
+	need(!cudaMemcpy(&sum, sums, sizeof(sum), cudaMemcpyDeviceToHost), "sums");
+	return fabs(sum - wanted[0]) <= tolerance * wanted[1];
+}
+
+static void clear(void)
+{
+	need(!cudaMemset(out, 0, targets * width * sizeof(*out)), "cudaMemset");
+}
+
+/* Adds a row and checks its last run. */
+template <typename Call>
+static void row(enum table_kind kind, const char *way, const double wanted[2], double tolerance,
+		Call call)
+{
+	const double elements = (double)rows * (double)width;
+	bool right = true;
+	const struct figure f = measure(elements * 1e-3, clear, call,
+					[&] { right = right && is_right(wanted, tolerance); });
+	char number[24], note[48];
+
+	snprintf(note, sizeof(note), "%s us%s", table_number(number, elements / (f.median * 1e3)),
+		 right ? "" : ", WRONG");
+	table_add_note(&table, kind, way, f, note);
+}
+
+static void ceiling_row(void)
+{
+	const size_t bytes = rows * sizeof(*indexes) + rows * width * sizeof(*x);
+	const double elements = (double)rows * (double)width;
+	struct figure best = {};
+
+	/* x alone: it is as long as both arrays in cases of rows, and shorter by half otherwise */
+	both_grids(rows * width / 4, [&](unsigned blocks, bool) {
+		const struct figure f = measure(
+			elements * 1e-3 * (double)(rows * width * sizeof(*x)) / (double)bytes,
+			[] {},
+			[&] {
+				read_all<1><<<blocks, THREADS>>>(rows * width / 4, (const uint4 *)x,
+								 nullptr, (unsigned *)sums);
+			},
+			[] {});
+
+		if (f.median > best.median)
+			best = f;
+	});
+	table_add(&table, TABLE_CEILING, "reading indexes and elements", best);
+}
+
+static void our_row(const char *way, enum cua_reduce_mode mode, const double wanted[2])
+{
+	struct cua_scatter_options options = CUA_SCATTER_OPTIONS_INIT;
+
+	options.mode = mode;
+	options.width = (uint32_t)width;
+	row(TABLE_OURS, way, wanted, 1e-6, [&] {
+		need(cua_scatter(ctx, &options, CUA_SCATTER_ADD, CUA_U32, CUA_F32, rows, indexes, x,
+				 targets, out) == CUA_OK,
+		     way);
+	});
+}
+
+static void scatter_case(size_t n, size_t n_targets, size_t n_width, struct distribution d)
+{
+	char name[28], to[24];
+	double wanted[2];
+
+	rows = n;
+	targets = n_targets;
+	width = n_width;
+	make_indexes<<<processors * 8, THREADS>>>(rows, targets, d.skew, indexes);
+	make_elements<<<processors * 8, THREADS>>>(rows * width, x);
+	need(!cudaMemset(sums, 0, sizeof(wanted)), "cudaMemset");
+	weigh_elements<<<processors * 8, THREADS>>>(rows, width, indexes, x, sums);
+	need(!cudaMemcpy(wanted, sums, sizeof(wanted), cudaMemcpyDeviceToHost), "sums");
+	if (width == 1)
+		snprintf(name, sizeof(name), "to %s, %s", size_text(to, targets), d.name);
+	else
+		snprintf(name, sizeof(name), "rows of %zu, %s", width, d.name);
+	table_begin(&table, name);
+	ceiling_row();
+	row(TABLE_PEER, "native atomic additions", wanted, 1e-4, [] {
+		if (width == 1)
+			native<<<processors * 16, THREADS>>>(rows, indexes, x, out);
+		else
+			native_rows<<<processors * 16, THREADS>>>(rows, width, indexes,
+								  (const float4 *)x, (float4 *)out);
+	});
+	our_row("cua_scatter_add, FAST", CUA_REDUCE_FAST, wanted);
+	our_row("cua_scatter_add, EXACT", CUA_REDUCE_EXACT, wanted);
+	table_end(&table);
+}
+
+int main(int argc, char **argv)
+{
+	const size_t Ki = 1 << 10, Mi = 1 << 20;
+	const struct options o = parse_options(argc, argv, "scatter", false);
+	const cudaDeviceProp device = print_head("scatter");
+	const size_t many = o.quick ? 128 * Ki : 96 * Mi, some = o.quick ? 4 * Ki : Mi;
+	const size_t elements = some * 256 > many ? some * 256 : many;
+	const struct distribution uniform = {0, "uniform"}, flat = {10, "zipf 1.0"};
+	const struct distribution steep = {15, "zipf 1.5"};
+
+	small = o.quick;
+	processors = (unsigned)device.multiProcessorCount;
+	need(!cudaMalloc(&indexes, many * sizeof(*indexes)) &&
+		     !cudaMalloc(&x, elements * sizeof(*x)) &&
+		     !cudaMalloc(&out, elements * sizeof(*out)) && !cudaMalloc(&sums, 16) &&
+		     cua_context_create(CUA_BACKEND_CUDA, 0, &ctx) == CUA_OK,
+	     "context and memory");
+	printf("f32, normally distributed; %zu elements, or %zu rows of 64 to %zu targets\n", many,
+	       some * 4, some);
+	table_columns("G/s", "a call");
+	scatter_case(many, many, 1, uniform);
+	scatter_case(many, many, 1, flat);
+	scatter_case(many, some, 1, uniform);
+	scatter_case(many, some, 1, steep);
+	scatter_case(many, Ki, 1, uniform);
+	scatter_case(many, Ki, 1, steep);
+	scatter_case(some * 4, some, 64, uniform);
+	scatter_case(some * 4, some, 64, flat);
+	cua_context_destroy(ctx);
+	cudaFree(indexes);
+	cudaFree(x);
+	cudaFree(out);
+	cudaFree(sums);
+	return 0;
+}
