@@ -195,7 +195,7 @@ static void scatter_case(size_t n, size_t n_targets, size_t n_width, struct dist
 	weigh_elements<<<processors * 8, THREADS>>>(rows, width, indexes, x, sums);
 	need(!cudaMemcpy(wanted, sums, sizeof(wanted), cudaMemcpyDeviceToHost), "sums");
 	if (width == 1)
-		snprintf(name, sizeof(name), "to %s, %s", size_text(to, targets), d.name);
+		snprintf(name, sizeof(name), "to %.12s, %s", size_text(to, targets), d.name);
 	else
 		snprintf(name, sizeof(name), "rows of %zu, %s", width, d.name);
 	table_begin(&table, name);
