@@ -990,6 +990,47 @@ planted 'least keys that are given once more' hashmap_kernel \
   's/s->last && \*s->all <= s->max/0/' hashmap_ops
 planted 'a tally without its worst bucket' hashmap_kernel \
   's/if (worst)$/if (0)/' hashmap_ops
+planted 'a carry of a scatter that is lost' scatter_cells 's/ + (old + v_low < old);/;/' scatter
+planted 'an overflow of a scatter that nobody sees' scatter_cells \
+  '/^CUA_FORCE int cua__scatter_add64(/,/^}/s/return up >> 31 ? -1 : 1;/return 0;/' scatter
+planted 'a digit of a scatter whose limit is worth twice as much' scatter_cells \
+  's/digit + 1, (uint64_t)1 << 30/digit + 1, (uint64_t)1 << 31/' scatter
+planted 'a cell of a scatter that is clean although an element did not fit' scatter_cells \
+  '/cua__scatter_misfit(const/,/^}/s/1u << target % 32/0/' scatter
+planted 'cells of a scatter that are stored before all elements are there' scatter_kernel \
+  '/cua__scatter_traverse(j, &c, &t,/{n;s/cua_port_sync_block();/;/;}' scatter
+planted 'dirty cells of a scatter that are numbered while others clear them' scatter_kernel \
+  '/CUA_WRITE(c->sh->dirty, 0u);/{n;s/cua_port_sync_block();/;/;}' scatter
+planted 'shared cells of a scatter that are read without acquire' scatter_kernel \
+  's/CUA_ACQ_REL, CUA_SCOPE_DEVICE,/CUA_RELEASE, CUA_SCOPE_DEVICE,/' scatter
+planted 'a block of a scatter that arrives before all of its cells' scatter_kernel \
+  '/cua__scatter_share_cell(/{n;s/cua_port_sync_block();/;/;}' scatter
+planted 'arrivals of a scatter that the next pass counts again' scatter_kernel \
+  's/CUA_WRITE(j->state->arrived\[t->share\], 0u);/;/' scatter
+planted 'shared cells of a scatter with the sums of the pass before' scatter_partition \
+  's/^	cua__scatter_clear_shared(j, &p);/	;/' scatter
+planted 'a pass of a scatter with fewer shared cells than it needs' scatter_partition \
+  's/if (cua__scatter_scan(sh->sum) <= CUA__SCATTER_SHARED_MAX)/if (1)/' scatter
+planted 'records of a scatter for which a flush claims no room' scatter_partition \
+  's/cua_port_fetch_add_u32(&j->cursor\[p->first + r\], count,/cua_port_fetch_add_u32(\&j->cursor[p->first + r], 0,/' \
+  scatter
+planted 'a stage of a scatter that is filled before it is empty' scatter_partition \
+  '/^CUA_FORCE void cua__scatter_flush(/,/^}/{/CUA_WRITE(\*sh->staged, 0u);/{n;s/cua_port_sync_block();/;/;};}' scatter
+planted 'a stage of a scatter that is filled before all know that it is not full' scatter_partition \
+  '/^CUA_FORCE void cua__scatter_partition(/,/^}/{/^		else$/{n;s/cua_port_sync_block();/;/;};}' scatter
+planted 'records of a scatter whose order is read too early' scatter_partition \
+  '/(CUA__SCATTER_ORDER)i);/{n;n;s/cua_port_sync_block();/;/;}' scatter
+planted 'a queue of a scatter that is overwritten before it is read' scatter_traverse \
+  '/the entries may be overwritten now/{n;s/cua_port_sync_warp(CUA__ALL_LANES);/;/;}' scatter
+planted 'a queue of a scatter that is read before it is written' scatter_traverse \
+  '/tail += cua_port_popc_u32(kept);/{n;n;s/cua_port_sync_warp(CUA__ALL_LANES);/;/;}' scatter
+planted 'a slot of a cache that two targets take' scatter_global \
+  '/tag = cua_port_cas_b32(/{N;s/.*/cua_port_store_b32(\&cache->tag[slot], (uint32_t)target, CUA__SCATTER_IN_BLOCK);/;}' \
+  scatter
+planted 'planes that are stored although an element does not fit' scatter_global \
+  's/if (CUA_READ(j->state->misfit))$/if (0)/' scatter
+planted 'an element that does not fit the planes and is lost' scatter_global \
+  's/cua_port_store_b32(&j->state->misfit, 1, CUA__SCATTER_ON_DEVICE);/;/' scatter
 if [ "$part" = edits ]; then
   echo "$number edits"
   # no tried error is an error of this script

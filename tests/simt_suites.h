@@ -43,6 +43,7 @@
 	SIMT_SUITE(multimap)                                                                       \
 	SIMT_SUITE(reduce)                                                                         \
 	SIMT_SUITE(rwlock)                                                                         \
+	SIMT_SUITE(scatter)                                                                        \
 	SIMT_SUITE(section)                                                                        \
 	SIMT_SUITE(segment)                                                                        \
 	SIMT_SUITE(semaphore)                                                                      \

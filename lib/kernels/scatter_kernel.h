@@ -67,8 +67,12 @@ CUA_FORCE void cua__scatter_take(const struct cua__scatter_job *j, uint32_t numb
 	uint64_t item, length;
 	uint32_t group, part, sub, tile;
 
-	if (j->regions > 1)
-		p = CUA_READ(j->pass[number]);
+	/* not `next`, which other blocks add to */
+	if (j->regions > 1) {
+		p.first = CUA_READ(j->pass[number].first);
+		p.end = CUA_READ(j->pass[number].end);
+		p.direct = CUA_READ(j->pass[number].direct);
+	}
 	if (thread == 0)
 		CUA_WRITE(sh->region, cua_port_fetch_add_u32(j->regions > 1 ? &j->pass[number].next
 									    : &j->state->next,
