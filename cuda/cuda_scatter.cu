@@ -15,6 +15,8 @@
 /* The least records of a pass, and the least that a block helps with. */
 #define LEAST_ROOM (1u << 20)
 #define LEAST_PART 65536u
+/* The least cells of a block, and of a copy. */
+#define LEAST_CELLS 512u
 
 namespace
 {
@@ -132,9 +134,9 @@ static void plan_single(struct cua__scatter_job *j, uint32_t log_rows, unsigned 
 
 	j->span = log_rows;
 	targets = j->columns << log_rows;
-	if (targets < 1024)
-		targets = 1024;
-	/* at least 1024 cells of a copy, so that dirty cells have room for digits */
+	if (targets < LEAST_CELLS)
+		targets = LEAST_CELLS;
+	/* so that dirty cells have room for digits */
 	while (((j->columns << j->span) < targets))
 		j->span++;
 	while (j->copies < 16 && targets * j->copies * 2 <= j->cells &&
@@ -191,7 +193,7 @@ static void plan(const struct cua_context *ctx, const struct cua__scatter *s,
 	if (j->columns > CUA__SCATTER_COLUMNS)
 		j->columns = CUA__SCATTER_COLUMNS;
 	j->tiles = (s->width + j->columns - 1) / j->columns;
-	for (j->cells = 1024; cells_log < 6; cells_log++) {
+	for (j->cells = LEAST_CELLS; cells_log < 7; cells_log++) {
 		struct cua__scatter_job more = *j;
 
 		more.cells *= 2;
@@ -204,6 +206,8 @@ static void plan(const struct cua_context *ctx, const struct cua__scatter *s,
 	while (cua__scatter_stage_bytes(j) > ctx->shared_bytes / 2 &&
 	       j->tile > PARTITION_THREADS * CUA__SCATTER_READS)
 		j->tile /= 2;
+	while (cua__scatter_stage_bytes(j) > ctx->shared_bytes)
+		j->fan /= 2;
 	plan_global(j);
 	if (((uint64_t)j->columns << log_rows) <= j->cells && log_rows < 32)
 		plan_single(j, log_rows, blocks);
@@ -213,6 +217,9 @@ static void plan(const struct cua_context *ctx, const struct cua__scatter *s,
 		while (((s->targets - 1) >> (j->span + j->subs)) >= CUA__SCATTER_REGIONS)
 			j->subs++;
 	}
+	/* the rows of a pass have numbers of 31 bits */
+	while (j->fan > 1 && ((uint64_t)j->fan << (j->span + j->subs)) > (uint64_t)1 << 31)
+		j->fan /= 2;
 	j->regions = (uint32_t)((s->targets - 1) >> (j->span + j->subs)) + 1;
 	j->room = s->n;
 	if (!j->rows) {

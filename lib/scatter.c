@@ -78,8 +78,10 @@ static enum cua_status plan(const struct cua_context *ctx,
 		status = cua__bytes(elements, cua_type_size(type), &bytes);
 	if (!status)
 		status = cua__bytes(targets, s->width, &elements);
-	/* a backend may need a word of 8 bytes for each target */
-	return status ? status : cua__bytes(elements, sizeof(uint64_t), &bytes);
+	/* a backend may need a word of 8 bytes for each target, and divides the targets into ranges */
+	if (!status)
+		status = cua__bytes(elements, sizeof(uint64_t), &bytes);
+	return status ? status : elements >> 47 ? CUA_ERROR_SIZE : CUA_OK;
 }
 
 /* The arrays of a planned call; sets their addresses. */

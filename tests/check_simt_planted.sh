@@ -994,7 +994,7 @@ planted 'a carry of a scatter that is lost' scatter_cells 's/ + (old + v_low < o
 planted 'an overflow of a scatter that nobody sees' scatter_cells \
   '/^CUA_FORCE int cua__scatter_add64(/,/^}/s/return up >> 31 ? -1 : 1;/return 0;/' scatter
 planted 'a digit of a scatter whose limit is worth twice as much' scatter_cells \
-  's/digit + 1, (uint64_t)1 << 30/digit + 1, (uint64_t)1 << 31/' scatter
+  's/move >> 32/move >> 31/' scatter
 planted 'a cell of a scatter that is clean although an element did not fit' scatter_cells \
   '/cua__scatter_misfit(const/,/^}/s/1u << target % 32/0/' scatter
 planted 'cells of a scatter that are stored before all elements are there' scatter_kernel \

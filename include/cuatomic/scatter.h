@@ -28,7 +28,7 @@
  * Values:
  * - ADD of integers is modulo 2^bits of the result type.
  * - ADD of floats follows cuatomic/exact.h: NaN; infinities; overflow only of the final sum;
- *   subnormals. Every NaN result is the same: quiet, positive, no payload.
+ *   subnormals. Every NaN that a call stores is the same: quiet, positive, no payload.
  * - A target whose elements sum to exactly 0, or that has no elements, keeps its bits; in a call
  *   that overwrites it becomes +0.
  * - MIN and MAX of floats ignore NaN, and -0 is less than +0, as in cuatomic/reduce.h. A target that

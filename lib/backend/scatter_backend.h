@@ -17,7 +17,7 @@ struct cua__scatter {
 	int overwrite;
 	uint32_t width;
 	uint64_t n;       /* rows of x */
-	uint64_t targets; /* rows of out, not 0 */
+	uint64_t targets; /* rows of out; may be 0 */
 	const void *index, *x;
 	void *out;
 	uint64_t *skipped; /* or NULL; the backend stores the number of skipped indexes */

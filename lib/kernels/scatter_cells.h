@@ -91,23 +91,30 @@ struct cua__scatter_cells {
 	uint32_t share_words;
 };
 
-/* Adds to a digit of many threads. A digit that passes 2^62 moves 2^62 to the next one. */
+/*
+ * Adds to a digit of many threads. While the digit is 2^62 or more in magnitude, a thread that sees
+ * that moves 2^62 to the next digit. The compare-and-swap moves only what is there.
+ */
 CUA_FORCE void cua__scatter_add_digit(uint64_t *digit, int64_t v, enum cua_scope scope,
 				      enum cua_space space)
 {
 	const int64_t limit = (int64_t)1 << 62;
-	int64_t old, sum;
+	int64_t sum;
 
 	if (!v)
 		return;
-	old = (int64_t)cua_port_fetch_add_u64(digit, (uint64_t)v, CUA_RELAXED, scope, space);
-	sum = old + v;
-	if (old < limit && sum >= limit) {
-		cua_port_add_u64(digit, 0 - (uint64_t)limit, CUA_RELAXED, scope, space);
-		cua_port_add_u64(digit + 1, (uint64_t)1 << 30, CUA_RELAXED, scope, space);
-	} else if (old > -limit && sum <= -limit) {
-		cua_port_add_u64(digit, (uint64_t)limit, CUA_RELAXED, scope, space);
-		cua_port_add_u64(digit + 1, 0 - ((uint64_t)1 << 30), CUA_RELAXED, scope, space);
+	sum = (int64_t)cua_port_fetch_add_u64(digit, (uint64_t)v, CUA_RELAXED, scope, space) + v;
+	while (sum >= limit || sum <= -limit) {
+		const int64_t move = sum > 0 ? limit : -limit;
+		const int64_t seen = (int64_t)cua_port_cas_b64(
+			digit, (uint64_t)sum, (uint64_t)(sum - move), CUA_RELAXED, scope, space);
+
+		if (seen == sum) {
+			cua_port_add_u64(digit + 1, (uint64_t)(move >> 32), CUA_RELAXED, scope,
+					 space);
+			return;
+		}
+		sum = seen;
 	}
 }
 

@@ -18,8 +18,9 @@
  * of two words: the lower word's addition returns the old value, so exactly one addition sees each
  * carry and adds it to the upper word. The upper word is the sum of all that was added to it modulo
  * 2^32, and each addition that passes the limits of an int32_t sees that, because it gets the old
- * value. A digit that passes 2^62 is reduced by the addition that sees it: it moves 2^62 to the next
- * digit as 2^30. So no digit overflows, with fewer than 2^28 threads. Barriers separate clearing,
+ * value. A digit of 2^62 or more in magnitude is reduced by each thread that sees it: it moves 2^62
+ * to the next digit as 2^30, by a compare-and-swap, so only if the digit is still that large. A thread
+ * has one addition under way, so a digit stays below 2^62 + 2^32 times the threads of the device. Barriers separate clearing,
  * adding and rounding within a block. Between blocks the arrival counter does: each block adds to
  * the digits, passes a barrier and then adds 1 with release; the last block acquires, passes a
  * barrier, and reads.

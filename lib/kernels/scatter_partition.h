@@ -457,7 +457,7 @@ CUA_FORCE void cua__scatter_partition(const struct cua__scatter_job *j, uint32_t
 	const uint32_t tile = threads * CUA__SCATTER_READS;
 	struct cua__scatter_pass p;
 	const uint64_t step = (uint64_t)cua_port_grid_size() * tile;
-	uint64_t begin = (uint64_t)cua_port_block() * tile, first, count;
+	uint64_t begin = (uint64_t)cua_port_block() * tile, first, count, left;
 	uint64_t index[CUA__SCATTER_READS], value[CUA__SCATTER_READS];
 
 	if (cua__scatter_is_done(j) || number >= CUA_READ(j->state->passes))
@@ -468,8 +468,9 @@ CUA_FORCE void cua__scatter_partition(const struct cua__scatter_job *j, uint32_t
 		return;
 	first = (uint64_t)p.first << shift;
 	count = (uint64_t)(p.end - p.first) << shift;
-	if (count > j->limit - first)
-		count = j->limit - first;
+	left = first < j->limit ? j->limit - first : 0;
+	if (count > left)
+		count = left;
 	if (thread == 0)
 		CUA_WRITE(*sh->staged, 0u);
 	cua_port_sync_block();
