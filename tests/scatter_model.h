@@ -11,7 +11,7 @@
 #include "common.h"
 #include "exact_model.h"
 #if TEST_MPFR
-#include <mpfr.h>
+#include "mpfr_round.h"
 #endif
 
 /* A call; the arrays are in host memory. */
@@ -141,27 +141,11 @@ static inline int sum_is_zero(void)
 
 static inline uint64_t sum_round(const struct format *f)
 {
-	const int bias = (1 << (f->exponent - 1)) - 1;
-	const mpfr_exp_t least = mpfr_get_emin(), most = mpfr_get_emax();
-	double v;
-	mpfr_t r;
-	int how;
-
 	if (mpfr_zero_p(scatter_sum))
 		return 0;
 	if (mpfr_nan_p(scatter_sum))
 		return format_nan(f);
-	mpfr_init2(r, f->fraction + 1);
-	how = mpfr_set(r, scatter_sum, MPFR_RNDN);
-	mpfr_set_emin(2 - bias - f->fraction);
-	mpfr_set_emax(bias + 1);
-	how = mpfr_check_range(r, how, MPFR_RNDN);
-	(void)mpfr_subnormalize(r, how, MPFR_RNDN);
-	mpfr_set_emin(least);
-	mpfr_set_emax(most);
-	v = mpfr_get_d(r, MPFR_RNDN);
-	mpfr_clear(r);
-	return bits_of(f, v);
+	return bits_of(f, mpfr_rounded(f, scatter_sum));
 }
 #else
 static struct model scatter_sum;
