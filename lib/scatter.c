@@ -65,7 +65,6 @@ static enum cua_status plan(const struct cua_context *ctx,
 	s->result_type = o.result_type == CUA_NONE ? default_result(op, type) : o.result_type;
 	if (!has_types(op, index_type, type, s->result_type))
 		return CUA_ERROR_TYPE;
-	s->exact = o.mode != CUA_REDUCE_FAST;
 	s->overwrite = o.overwrite;
 	s->width = o.width ? o.width : 1;
 	s->n = n;

@@ -28,7 +28,7 @@ enum {
 };
 
 /*
- * WILD elements have tiny and huge numbers, infinities and NaN among them. CROWDED ones are such
+ * WILD elements have tiny and huge numbers, infinities and NaN among them. CROWDED elements are such
  * that the window of a single target overflows.
  */
 enum elements { TAME, WILD, CROWDED };
@@ -111,7 +111,7 @@ static uint64_t make_float(const struct format *f, enum elements elements, uint6
 	const uint64_t fraction = next_random() & (((uint64_t)1 << f->fraction) - 1);
 	const uint64_t power = next_random() % 6 << f->fraction;
 
-	/* the threads sample those whose number in their half is a multiple of 68; others are 31 */
+	/* the threads sample the elements with a multiple of 68 as number in their half; the rest are 31 */
 	if (elements == CROWDED && i % (MOST / 2) % 68 == 0)
 		return one;
 	if (elements == CROWDED)
@@ -246,7 +246,6 @@ static void plan(const struct shape *p)
 		      .index_type = p->index_size == 4 ? CUA_U32 : CUA_U64,
 		      .type = p->type,
 		      .result_type = p->result,
-		      .exact = 1,
 		      .overwrite = p->overwrite,
 		      .width = p->width,
 		      .n = p->n,
@@ -348,7 +347,7 @@ static void setup(void)
 	/* passes clear their own */
 	memset(shared_cells, job.regions == 1 ? 0 : 0xa5,
 	       sizeof(shared_cells[0]) * CUA__SCATTER_SHARED_MAX * job.cells * job.digits);
-	/* in pairs whose sum is 0 */
+	/* in pairs with the sum 0 */
 	for (size_t cell = 0; in_digits && cell < job.cells; cell++)
 		for (size_t d = 0; d + 2 < job.digits; d += 2) {
 			shared_cells[cell * job.digits + d] =
@@ -595,7 +594,7 @@ START_TEST(shared_records)
 }
 END_TEST
 
-/* A single region, by one block and by several. */
+/* A single region, by a single block and by several. */
 START_TEST(single)
 {
 	static const struct shape shapes[] = {
@@ -636,7 +635,7 @@ START_TEST(single)
 END_TEST
 
 /*
- * Windows that overflow in both directions, of a shared cell and of one that becomes dirty; and
+ * Windows that overflow in both directions, of a shared cell and of a cell that becomes dirty; and
  * digits that pass their limit.
  */
 START_TEST(overflow)
@@ -772,7 +771,7 @@ START_TEST(integers)
 }
 END_TEST
 
-/* Cells in global memory, more targets than the cache has slots, and the most frequent one. */
+/* Cells in global memory, more targets than the cache has slots, and a frequent target. */
 START_TEST(planes)
 {
 	static const struct shape shapes[] = {

@@ -31,7 +31,7 @@
  *   subnormals. Every NaN that a call stores is the same: quiet, positive, no payload.
  * - A target whose elements sum to exactly 0, or that has no elements, keeps its bits; in a call
  *   that overwrites it becomes +0.
- * - MIN and MAX of floats ignore NaN, and -0 is less than +0, as in cuatomic/reduce.h. A target that
+ * - MIN and MAX of floats ignore NaN, also an old value, and -0 is less than +0, as in cuatomic/reduce.h. A target that
  *   already has the extreme value keeps its bits. In a call that overwrites, a target becomes NaN if
  *   all its elements are NaN. If it has no elements, it becomes the greatest value of the type for
  *   MIN, and the least for MAX (infinities for floats).

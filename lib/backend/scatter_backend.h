@@ -13,7 +13,6 @@ extern "C" {
 struct cua__scatter {
 	enum cua_scatter_op op;
 	enum cua_type index_type, type, result_type;
-	int exact; /* 0: sums of floats may be rounded in any order */
 	int overwrite;
 	uint32_t width;
 	uint64_t n;       /* rows of x */

@@ -4,7 +4,7 @@
  * ways:
  * - private: few targets. Each worker has cells for all targets and processes a contiguous part of
  *   the input. Then the workers' cells are combined.
- * - regions: many targets, or few elements. Adjacent targets form regions, whose cells fit a cache.
+ * - regions: many targets, or few elements. Adjacent targets form regions, with cells that fit a cache.
  *   A pass makes records of the rows that belong to some adjacent regions, sorted by region. Then a
  *   worker processes a region and writes its targets. A region with too many records has private
  *   cells of all workers.
@@ -29,7 +29,7 @@
 #define WIDE_ROW 16
 /* A worker has at least so many bytes for cells with digits, if they need so many. */
 #define DIGITS_BYTES ((size_t)256 << 10)
-/* The most cells of a region with more than one row, and so many targets that it has more. */
+/* The most cells of a region with several rows; with many targets; and how many are many. */
 #define REGION_CELLS 65536u
 #define REGION_CELLS_MANY 262144u
 #define MANY ((uint64_t)1 << 24)
@@ -82,7 +82,7 @@ static const struct loops *widest(void)
 
 /* ---- the plan ---- */
 
-/* What follows from the arguments of a call. */
+/* The decisions that follow from the arguments of a call. */
 struct plan {
 	int sums_floats;
 	int is_private; /* each worker has cells for all targets */
@@ -221,7 +221,7 @@ static void forget_clean(struct job *j)
 }
 
 /*
- * Processes rows of targets by private cells, with this form or a wider one. Returns the number of
+ * Processes rows of targets by private cells, with this form or a wider form. Returns the number of
  * rows of x that belong to them.
  */
 static uint64_t run_ranges(struct cua_context *ctx, struct job *j, uint64_t first, uint64_t rows,
@@ -256,7 +256,7 @@ static void run_region(const struct job *j, struct own *own, const struct region
 		       uint32_t rows, const struct form *f, struct batch *b);
 
 /*
- * Processes `rows` of a region from row `first` on, with this form or a wider one.
+ * Processes `rows` of a region from row `first` on, with this form or a wider form.
  */
 static void run_records(const struct job *j, struct own *own, const struct region *r,
 			uint32_t first, uint32_t rows, const struct form *f, struct batch *b)
@@ -340,7 +340,7 @@ static uint64_t run_regions(struct cua_context *ctx, struct job *j, uint64_t fir
 	j->range = range;
 	g->n = ((uint64_t)(rows - 1) >> g->shift) + 1;
 	cua__parallel(ctx, j->workers, count_work, j);
-	/* with more records, a region would keep a worker busy while the others wait */
+	/* with more records, a region would keep a worker busy while the rest wait */
 	if (j->workers > 1)
 		most = least(most, g->room / 4 + 2 * (j->s->n / g->n));
 	for (g->begin = 0; g->begin < g->n; g->begin = g->end) {

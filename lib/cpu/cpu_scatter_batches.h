@@ -26,7 +26,7 @@ CUA_FORCE void read_ahead(const struct job *j, uint64_t i, int with_x)
 		__builtin_prefetch(x + k);
 }
 
-/* The rows of the input from row i on, m <= BATCH, whose targets are in the range. */
+/* The rows of the input from row i on, m <= BATCH, with targets in the range. */
 static void take_input(const struct job *j, uint64_t first, uint32_t rows, uint64_t i, uint32_t m,
 		       struct batch *b)
 {
@@ -162,7 +162,7 @@ static void take_narrow(const struct job *j, const uint64_t *records, uint32_t m
 	b->n = m;
 }
 
-/* The m <= BATCH records from number i on, whose targets are among `rows` from row `first` on. */
+/* The m <= BATCH records from number i on, with targets among `rows` from row `first` on. */
 CUA_FORCE void take_any(const struct job *j, uint64_t i, uint32_t m, uint32_t first, uint32_t rows,
 			uint32_t size, int narrow, struct batch *b)
 {
@@ -214,7 +214,7 @@ static uint64_t region_records(const struct job *j, uint64_t i)
 	return n;
 }
 
-/* Turns the counts of region i into the places of its records, which begin at start[i]. */
+/* Turns the counts of region i into the places of its records, from start[i] on. */
 static void place_records(const struct job *j, uint64_t i)
 {
 	const struct regions *g = &j->regions;

@@ -142,7 +142,7 @@ static int add_single_words(uint64_t *restrict cells, const uint32_t *restrict a
 	return 0;
 }
 
-/* Adds the converted elements of a tile of one column. Returns 1 if a word has overflowed. */
+/* Adds the converted elements of a tile of a single column. Returns 1 if a word has overflowed. */
 static int add_single(const struct form *f, uint64_t *restrict cells, const struct batch *b,
 		      const struct tile *t)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* A scatter on the CPU: the new values of targets, from the cells of one or several workers. */
+/* A scatter on the CPU: the new values of targets, from the cells of the workers. */
 #ifndef CUATOMIC_CPU_CPU_SCATTER_FINISH_H
 #define CUATOMIC_CPU_CPU_SCATTER_FINISH_H
 
 #include "cpu/cpu_scatter_cells.h"
 
-/* ---- taking what cells hold ---- */
+/* ---- taking the contents of cells ---- */
 
 /* The sum of a cell of several workers; the cells become 0. */
 CUA_FORCE int128 take_sum(enum kind kind, const struct parts *parts, size_t i)
@@ -95,7 +95,7 @@ static uint64_t sum_of(enum cua_type type, const struct form *f, int128 v, int o
 				     f->at, overwrite, old);
 }
 
-/* The new value of a target whose sum is in digits, or has flags. */
+/* The new value of a target with a sum in digits, or with flags. */
 static uint64_t sum_of_digits(enum cua_type type, const struct form *f, const int64_t *digit,
 			      uint32_t flags, int overwrite, uint64_t old)
 {
@@ -106,7 +106,7 @@ static uint64_t sum_of_digits(enum cua_type type, const struct form *f, const in
 	return cua__scatter_sum_digits(type, all, flags, overwrite, old);
 }
 
-/* A key of the elements' type as one of the result type. */
+/* Converts a key of the elements' type to the result type. */
 static uint64_t result_key(const struct cua__scatter *s, uint64_t key)
 {
 	if (!cua__is_float(s->type) || s->type == s->result_type || key <= CUA__SCATTER_KEY_NAN)
@@ -117,7 +117,7 @@ static uint64_t result_key(const struct cua__scatter *s, uint64_t key)
 				   cua__scatter_extreme(s->op, s->type, key, 1, 0)));
 }
 
-/* The new value of target i of a range, whose row has `count` elements; or 0 if it is unchanged. */
+/* Sets *bits to the new value of target i of a range. Its row has `count` elements. Returns 0 if it is unchanged. */
 static int new_value(const struct job *j, const struct form *f, const struct parts *parts, size_t i,
 		     uint64_t count, const void *out, uint64_t *bits)
 {
@@ -170,7 +170,7 @@ static void finish_target(const struct job *j, const struct form *f, const struc
 		store(j->result_size, out, 0, bits);
 }
 
-/* Gives a row of targets, of those from `first` on, their new values. Its cells become 0. */
+/* Gives row `row` of the targets from row `first` on its new values. Its cells become 0. */
 static void finish_row(const struct job *j, const struct form *f, uint64_t first,
 		       const struct parts *parts, uint32_t row)
 {
@@ -191,7 +191,7 @@ static int has_words(const struct job *j, const struct form *f)
 	       (type == CUA_F32 || type == CUA_F64);
 }
 
-/* The sums of BATCH cells from number i on, over all copies. Returns 0 if one has overflowed. */
+/* The sums of BATCH cells from number i on, over all copies. Returns 0 if a sum has overflowed. */
 static int sum_words(const struct parts *parts, size_t i, uint64_t *restrict sum)
 {
 	uint64_t bad = 0;
@@ -235,7 +235,7 @@ static int finish_words(const struct job *j, const struct form *f, const struct 
 	return 1;
 }
 
-/* Gives rows `begin` to `end` - 1 of targets, of those from `first` on, their new values. */
+/* Gives rows `begin` to `end` - 1 of the targets from row `first` on their new values. */
 static void finish_rows(const struct job *j, const struct form *f, uint64_t first,
 			const struct parts *parts, size_t begin, size_t end)
 {
@@ -259,7 +259,7 @@ static void finish_rows(const struct job *j, const struct form *f, uint64_t firs
 	}
 }
 
-/* The same for some targets that are words of rows of one column. One may occur repeatedly. */
+/* The same for some targets, words of rows of a single column. A target may occur repeatedly. */
 static void finish_some_words(const struct job *j, const struct form *f, uint64_t first,
 			      const struct part *p, const uint32_t *at, uint32_t n)
 {

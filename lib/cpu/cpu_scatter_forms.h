@@ -61,7 +61,7 @@ static struct form digits_form(const struct job *j)
 	const int low = j->bounds.least >> 5;
 	struct form f = {.kind = KIND_DIGITS, .at = 32 * low};
 
-	/* an addition has three digits, and the last one holds the carries of 2^64 of them */
+	/* an addition has three digits, and the last holds the carries of 2^64 additions */
 	f.words = (unsigned)(((j->bounds.top - 1) >> 5) - low + 3);
 	return f;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A scatter on the CPU: what its parts share. */
+/* A scatter on the CPU: declarations that its parts share. */
 #ifndef CUATOMIC_CPU_CPU_SCATTER_JOB_H
 #define CUATOMIC_CPU_CPU_SCATTER_JOB_H
 
@@ -36,7 +36,7 @@ struct form {
 	double scale; /* 1 / unit */
 	double unit;  /* of a word */
 	int64_t base;
-	int64_t result_base; /* the exponent field of a result whose bit 0 is at `at` */
+	int64_t result_base; /* the exponent field of a result with its bit 0 at `at` */
 };
 
 /* The least and the greatest position of the bits of finite elements; top is above them. */
@@ -89,10 +89,10 @@ struct regions {
 	unsigned shift;      /* a region has 2^shift rows */
 	uint64_t n;          /* regions of the range */
 	uint64_t begin, end; /* regions of the pass */
-	uint64_t *count; /* per worker and region: records; in a pass, where the next one goes */
-	uint64_t *start; /* n + 1: records of the pass before a region */
-	uint64_t room;   /* for records */
-	int narrow;      /* a record has 64 bits: the key and the element */
+	uint64_t *count;     /* per worker and region: records; in a pass, the place of the next */
+	uint64_t *start;     /* n + 1: records of the pass before a region */
+	uint64_t room;       /* for records */
+	int narrow;          /* a record has 64 bits: the key and the element */
 	void *records;
 	uint64_t next; /* the next region to process */
 };
@@ -106,7 +106,7 @@ struct job {
 	unsigned workers;
 	struct cua_spinlock lock;
 	struct bounds bounds;
-	/* the forms to try, one after the other; the last one never fails */
+	/* the forms to try, in order; the last form never fails */
 	struct form forms[3];
 	/* the workers' cells */
 	char *memory;
@@ -171,7 +171,7 @@ static inline struct part part_of(const struct job *j, struct own *own, const st
 	return p;
 }
 
-/* The rows whose cells fit a worker's memory. */
+/* The number of rows with cells that fit a worker's memory. */
 static inline uint32_t rows_that_fit(const struct job *j, const struct form *f)
 {
 	uint64_t rows = (j->each - sizeof(struct own)) / row_bytes(j->s, j->sums_floats, f->words);

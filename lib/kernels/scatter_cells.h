@@ -43,13 +43,14 @@ struct cua__scatter_block {
 	uint32_t region;
 	uint32_t top;   /* of the sampled elements */
 	uint32_t dirty; /* dirty cells that have a number in this round */
-	uint32_t more;  /* 1: some cell is dirty */
 	uint32_t inside;
 	uint32_t last;
-	uint32_t reserved[2];
+	uint32_t reserved[3];
 	/* a bit for each dirty cell */
 	uint32_t is_dirty[1];
 };
+
+CUA_STATIC_ASSERT(offsetof(struct cua__scatter_block, is_dirty) % 16 == 0, "cells are packs");
 
 /* Words of the bits of dirty cells, so that the cells are aligned to 16 bytes. */
 CUA_FORCE uint32_t cua__scatter_dirty_words(uint32_t cells)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A scatter with its cells in global memory: for targets whose cells stay in the L2, where atomic
- * additions are fast. One kernel samples the elements, one adds them, and one stores the results.
+ * additions are fast. A kernel samples the elements, the next adds them, and the last stores the results.
  *
  * A sum of floats has two or three integers of 64 bits, the planes, in units that all blocks share.
  * Each element is split into integers below 2^b and added to the planes where it is not zero. b is so

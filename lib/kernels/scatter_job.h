@@ -26,7 +26,7 @@ enum cua__scatter_cell {
 /* The most regions, and the most regions of a pass. */
 #define CUA__SCATTER_REGIONS 8192u
 #define CUA__SCATTER_FAN 2048u
-/* Sub-ranges that several blocks accumulate in a pass at most. */
+/* Tiles of sub-ranges that several blocks accumulate in a pass at most. */
 #define CUA__SCATTER_SHARED_MAX 32u
 /* The most columns of a row that a block accumulates at once. */
 #define CUA__SCATTER_COLUMNS 64u

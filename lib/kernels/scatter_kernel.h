@@ -15,12 +15,12 @@
  * overflow, is added to the digits at once.
  *
  * Argument: all additions are atomic additions of integers, so their order does not matter. A cell
- * of two words: the lower word's addition returns the old value, so exactly one addition sees each
+ * of two words: the lower word's addition returns the old value, so exactly a single addition sees each
  * carry and adds it to the upper word. The upper word is the sum of all that was added to it modulo
  * 2^32, and each addition that passes the limits of an int32_t sees that, because it gets the old
  * value. A digit of 2^62 or more in magnitude is reduced by each thread that sees it: it moves 2^62
  * to the next digit as 2^30, by a compare-and-swap, so only if the digit is still that large. A thread
- * has one addition under way, so a digit stays below 2^62 + 2^32 times the threads of the device. Barriers separate clearing,
+ * has a single addition under way, so a digit stays below 2^62 + 2^32 times the threads of the device. Barriers separate clearing,
  * adding and rounding within a block. Between blocks the arrival counter does: each block adds to
  * the digits, passes a barrier and then adds 1 with release; the last block acquires, passes a
  * barrier, and reads.
@@ -68,7 +68,7 @@ CUA_FORCE void cua__scatter_take(const struct cua__scatter_job *j, uint32_t numb
 	uint64_t item, length;
 	uint32_t group, part, sub, tile;
 
-	/* not `next`, which other blocks add to */
+	/* not `next`: other blocks add to it */
 	if (j->regions > 1) {
 		p.first = CUA_READ(j->pass[number].first);
 		p.end = CUA_READ(j->pass[number].end);
@@ -349,7 +349,7 @@ CUA_FORCE void cua__scatter_accumulate(const struct cua__scatter_job *j, uint32_
 		if (!c.share)
 			cua__scatter_put_cells(j, &c, &t, rows, cell);
 		if (c.share || (cua__scatter_is_float(cell) && cua__scatter_has_dirty(&c))) {
-			/* copies: what a function that is not inlined can change is not in registers */
+			/* copies: a variable that a function without inlining can reach is not in registers */
 			const struct cua__scatter_cells cold_c = c;
 			const struct cua__scatter_item cold_t = t;
 

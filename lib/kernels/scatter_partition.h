@@ -108,7 +108,6 @@ CUA_FORCE void cua__scatter_count(const struct cua__scatter_job *j, uint32_t *co
 
 struct cua__scatter_plan {
 	uint64_t sum[CUA__SCATTER_PLAN_THREADS], sum_items[CUA__SCATTER_PLAN_THREADS];
-	uint32_t sum_shares[CUA__SCATTER_PLAN_THREADS];
 };
 
 /* Replaces each thread's word by the sum of the words before; returns the sum of all. */
@@ -147,7 +146,7 @@ CUA_FORCE uint64_t cua__scatter_part_count(const struct cua__scatter_job *j, uin
 	return count > most ? (count - 1) / j->part + 1 : 1;
 }
 
-/* The regions of the passes, one after the other. */
+/* Chooses the regions of the passes, in order. */
 CUA_FORCE uint32_t cua__scatter_choose(const struct cua__scatter_job *j)
 {
 	uint32_t passes = 0, first = 0;

@@ -111,7 +111,7 @@ CUA_FORCE uint64_t cua__scatter_old(const struct cua__scatter_job *j, uint64_t t
 	return j->s.overwrite || j->counts ? 0 : cua__scatter_get(j, target);
 }
 
-/* Stores a sum in digits and flags, which it changes. */
+/* Stores a sum in digits and flags, and changes them. */
 CUA_FORCE void cua__scatter_put_digits(const struct cua__scatter_job *j, uint64_t target,
 				       uint64_t *digit)
 {
@@ -190,7 +190,7 @@ CUA_FORCE int64_t cua__scatter_read_int64(const struct cua__scatter_cells *c, ui
 	return (int64_t)(CUA_READ(c->word[i]) | (uint64_t)CUA_READ(c->word[i + c->cells]) << 32);
 }
 
-/* Stores the result of a target whose cell is not dirty. */
+/* Stores the result of a target with a clean cell. */
 CUA_FORCE void cua__scatter_put_cell(const struct cua__scatter_job *j,
 				     const struct cua__scatter_cells *c, uint32_t number,
 				     uint64_t target, uint64_t old, enum cua__scatter_cell cell)

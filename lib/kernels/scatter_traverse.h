@@ -13,7 +13,7 @@
 #define CUA__SCATTER_ROW_LOADS 4u
 
 /*
- * The elements of records, or of rows of one element in the input. Many of them belong to other
+ * The elements of records, or of rows of a single element in the input. Many of them belong to other
  * sub-ranges. So each warp collects its elements, and then all of its lanes add.
  */
 CUA_FORCE void cua__scatter_traverse_some(const struct cua__scatter_job *j,
@@ -109,7 +109,7 @@ CUA_FORCE uint32_t cua__scatter_add_pack(const struct cua__scatter_job *j,
 	return inside;
 }
 
-/* The rows of one element in the input, if there is a single sub-range. */
+/* The rows of a single element in the input, if there is a single sub-range. */
 CUA_FORCE void cua__scatter_traverse_all(const struct cua__scatter_job *j,
 					 const struct cua__scatter_cells *c,
 					 const struct cua__scatter_item *t, enum cua_type type,

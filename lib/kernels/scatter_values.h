@@ -3,10 +3,10 @@
  * The values of a scatter that both backends share: elements as exact numbers, the last rounding,
  * the keys of MIN and MAX, and means. So the backends have the same bits.
  *
- * A sum has one of two forms:
+ * A sum has either of two forms:
  * - a word: a signed 64-bit integer times 2^(at - CUA__EXACT_POINT), if the elements of many targets
  *   have similar exponents;
- * - digits, as in struct cua_exact, but only those that numbers of the result type can have.
+ * - digits, as in struct cua_exact, but only the digits that numbers of the result type can have.
  *   Digit i of this form is digit i + cua__scatter_low(type) of struct cua_exact.
  *
  * A key is an unsigned 64-bit integer. The greatest key wins, and 0 is that of no element.
@@ -42,7 +42,7 @@ CUA_FORCE struct cua__exact_parts cua__scatter_parts(enum cua_type type, uint64_
 	return cua__exact_parts_of(bits, cua__fraction_bits(type), cua__exponent_bits(type));
 }
 
-/* The one NaN of results. */
+/* The only NaN of results. */
 CUA_FORCE uint64_t cua__scatter_nan(enum cua_type type)
 {
 	return (((uint64_t)2 << cua__exponent_bits(type)) - 1) << (cua__fraction_bits(type) - 1);
@@ -191,7 +191,7 @@ CUA_FORCE int cua__scatter_digits(enum cua_type type)
 }
 
 /*
- * The new value of a target whose sum has flags, and digits that need not be normalized. The
+ * The new value of a target with a sum that has flags, and digits that need not be normalized. The
  * digits are changed. Each must be below 2^62 in magnitude.
  */
 CUA_FN uint64_t cua__scatter_sum_digits(enum cua_type type, int64_t *digit, uint32_t flags,
@@ -239,7 +239,7 @@ CUA_FORCE uint64_t cua__scatter_integer(enum cua_type type, uint64_t bits)
 	return cua__is_signed(type) ? (uint64_t)((int64_t)(bits << unused) >> unused) : bits;
 }
 
-/* The bits of an element in the result type, which can hold it. Any NaN becomes some NaN. */
+/* The bits of an element in the result type, wide enough for it. Any NaN becomes some NaN. */
 CUA_FN uint64_t cua__scatter_widen(enum cua_type type, enum cua_type result, uint64_t bits)
 {
 	struct cua__exact_parts p;
@@ -271,7 +271,7 @@ CUA_FORCE uint64_t cua__scatter_key(enum cua_scatter_op op, enum cua_type type, 
 	else if ((bits & (top - 1)) > infinity)
 		return CUA__SCATTER_KEY_NAN;
 	else
-		/* the patterns of NaN are below and above all others, so 0 and 1 are free */
+		/* the patterns of NaN are below and above all numbers, so 0 and 1 are free */
 		ordered = bits & top ? ~bits : bits | top;
 	return (op == CUA_SCATTER_MIN ? ~ordered : ordered) & all;
 }
