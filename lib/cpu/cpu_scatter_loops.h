@@ -273,11 +273,10 @@ DEFINE_WIDES(f64, double, cua__bits_f64, 52, 11)
 			const uint64_t total = v + ((moved ^ sign) - sign);                        \
 			const double d = DOUBLE((int64_t)total) * unit;                            \
 			const uint64_t size = cua__bits_f64(d) & ~minus;                           \
-			const uint64_t exact =                                                     \
-				((size >= (LEAST)) & (size < (MOST))) | (total == 0);              \
+			const uint64_t exact = (size >= (LEAST)) & (size < (MOST));                \
 			const uint64_t small = v + (minus >> 2) < minus >> 1;                      \
 			const uint64_t same = (0 - (uint64_t)(v == 0)) & keep;                     \
-			const uint64_t quick = small & exact & ((bad == 0) | (m == 0));            \
+			const uint64_t quick = small & (exact | !total) & (!bad | !m);             \
                                                                                                    \
 			slow[k] = (quick ^ 1) & ~same;                                             \
 			any |= slow[k];                                                            \
