@@ -15,6 +15,7 @@
 #include <cuatomic/combine.h>
 #include <cuatomic/context.h>
 #include <cuatomic/exact.h>
+#include <cuatomic/exact_cell.h>
 #include <cuatomic/filter.h>
 #include <cuatomic/group.h>
 #include <cuatomic/hash.h>

@@ -120,6 +120,7 @@ struct cua__hashmap_whole_ops;
 struct cua__multimap_ops;
 struct cua__segment_ops;
 struct cua__scatter_ops;
+struct cua__cells_ops;
 struct cua__group_ops;
 struct cua__shard_ops;
 
@@ -139,6 +140,7 @@ extern const struct cua__hashmap_whole_ops cua__cpu_hashmap_whole, cua__cuda_has
 extern const struct cua__multimap_ops cua__cpu_multimap, cua__cuda_multimap;
 extern const struct cua__segment_ops cua__cpu_segment, cua__cuda_segment;
 extern const struct cua__scatter_ops cua__cpu_scatter, cua__cuda_scatter;
+extern const struct cua__cells_ops cua__cpu_cells, cua__cuda_cells;
 extern const struct cua__group_ops cua__cpu_group, cua__cuda_group;
 extern const struct cua__shard_ops cua__cpu_shard, cua__cuda_shard;
 

@@ -103,7 +103,7 @@ static uint64_t sum_of_digits(enum cua_type type, const struct form *f, const in
 
 	if (digit)
 		memcpy(all + f->at / 32 - cua__scatter_low(type), digit, f->words * sizeof(*digit));
-	return cua__scatter_sum_digits(type, all, flags, overwrite, old);
+	return cua__scatter_sum_digits(type, type, all, flags, overwrite, old);
 }
 
 /* Converts a key of the elements' type to the result type. */

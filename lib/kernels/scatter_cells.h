@@ -92,47 +92,6 @@ struct cua__scatter_cells {
 	uint32_t share_words;
 };
 
-/*
- * Adds to a digit of many threads. While the digit is 2^62 or more in magnitude, a thread that sees
- * that moves 2^62 to the next digit. The compare-and-swap moves only what is there.
- */
-CUA_FORCE void cua__scatter_add_digit(uint64_t *digit, int64_t v, enum cua_scope scope,
-				      enum cua_space space)
-{
-	const int64_t limit = (int64_t)1 << 62;
-	int64_t sum;
-
-	if (!v)
-		return;
-	sum = (int64_t)cua_port_fetch_add_u64(digit, (uint64_t)v, CUA_RELAXED, scope, space) + v;
-	while (sum >= limit || sum <= -limit) {
-		const int64_t move = sum > 0 ? limit : -limit;
-		const int64_t seen = (int64_t)cua_port_cas_b64(
-			digit, (uint64_t)sum, (uint64_t)(sum - move), CUA_RELAXED, scope, space);
-
-		if (seen == sum) {
-			cua_port_add_u64(digit + 1, (uint64_t)(move >> 32), CUA_RELAXED, scope,
-					 space);
-			return;
-		}
-		sum = seen;
-	}
-}
-
-/* Adds mantissa 2^at to the digits of a target; at counts from the first digit. */
-CUA_FORCE void cua__scatter_add_digits(uint64_t *digit, uint32_t negative, uint64_t mantissa,
-				       int at, enum cua_scope scope, enum cua_space space)
-{
-	uint64_t *d = digit + (at >> 5);
-	const int64_t sign = -(int64_t)negative;
-	const int shift = at & 31;
-	const uint64_t low = mantissa << shift, high = mantissa >> 1 >> (63 - shift);
-
-	cua__scatter_add_digit(d, ((int64_t)(low & 0xffffffffu) ^ sign) - sign, scope, space);
-	cua__scatter_add_digit(d + 1, ((int64_t)(low >> 32) ^ sign) - sign, scope, space);
-	cua__scatter_add_digit(d + 2, ((int64_t)high ^ sign) - sign, scope, space);
-}
-
 /* Adds an element to digits and flags. */
 CUA_FORCE void cua__scatter_add_exact(const struct cua__scatter_job *j, uint64_t *digit,
 				      struct cua__exact_parts p, enum cua_scope scope,

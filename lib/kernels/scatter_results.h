@@ -117,8 +117,8 @@ CUA_FORCE void cua__scatter_put_digits(const struct cua__scatter_job *j, uint64_
 {
 	const uint32_t flags = (uint32_t)CUA_READ(digit[j->digits - 1]);
 	const int overwrite = j->s.overwrite || j->counts;
-	const uint64_t sum = cua__scatter_sum_digits(j->sum_type, (int64_t *)digit, flags,
-						     overwrite, cua__scatter_old(j, target));
+	const uint64_t sum = cua__scatter_sum_digits(j->sum_type, j->sum_type, (int64_t *)digit,
+						     flags, overwrite, cua__scatter_old(j, target));
 
 	if (j->counts)
 		cua__scatter_put_mean(j, target, cua__from_bits_f64(sum));

@@ -191,13 +191,55 @@ CUA_FORCE int cua__scatter_digits(enum cua_type type)
 }
 
 /*
- * The new value of a target with a sum that has flags, and digits that need not be normalized. The
- * digits are changed. Each must be below 2^62 in magnitude.
+ * Adds to a digit of many threads. While the digit is 2^62 or more in magnitude, a thread that sees
+ * that moves 2^62 to the next digit. The compare-and-swap moves only what is there.
  */
-CUA_FN uint64_t cua__scatter_sum_digits(enum cua_type type, int64_t *digit, uint32_t flags,
-					int overwrite, uint64_t old)
+CUA_FORCE void cua__scatter_add_digit(uint64_t *digit, int64_t v, enum cua_scope scope,
+				      enum cua_space space)
 {
-	const int low = cua__scatter_low(type), count = cua__scatter_digits(type);
+	const int64_t limit = (int64_t)1 << 62;
+	int64_t sum;
+
+	if (!v)
+		return;
+	sum = (int64_t)cua_port_fetch_add_u64(digit, (uint64_t)v, CUA_RELAXED, scope, space) + v;
+	while (sum >= limit || sum <= -limit) {
+		const int64_t move = sum > 0 ? limit : -limit;
+		const int64_t seen = (int64_t)cua_port_cas_b64(
+			digit, (uint64_t)sum, (uint64_t)(sum - move), CUA_RELAXED, scope, space);
+
+		if (seen == sum) {
+			cua_port_add_u64(digit + 1, (uint64_t)(move >> 32), CUA_RELAXED, scope,
+					 space);
+			return;
+		}
+		sum = seen;
+	}
+}
+
+/* Adds mantissa 2^at to the digits of a target; at counts from the first digit. */
+CUA_FORCE void cua__scatter_add_digits(uint64_t *digit, uint32_t negative, uint64_t mantissa,
+				       int at, enum cua_scope scope, enum cua_space space)
+{
+	uint64_t *d = digit + (at >> 5);
+	const int64_t sign = -(int64_t)negative;
+	const int shift = at & 31;
+	const uint64_t low = mantissa << shift, high = mantissa >> 1 >> (63 - shift);
+
+	cua__scatter_add_digit(d, ((int64_t)(low & 0xffffffffu) ^ sign) - sign, scope, space);
+	cua__scatter_add_digit(d + 1, ((int64_t)(low >> 32) ^ sign) - sign, scope, space);
+	cua__scatter_add_digit(d + 2, ((int64_t)high ^ sign) - sign, scope, space);
+}
+
+/*
+ * The new value of a target with a sum that has flags, and digits that need not be normalized. The
+ * digits are those of the type `layout`, which is at least as wide as the target's type. They are
+ * changed. Each must be at most 2^62 in magnitude.
+ */
+CUA_FN uint64_t cua__scatter_sum_digits(enum cua_type layout, enum cua_type type, int64_t *digit,
+					uint32_t flags, int overwrite, uint64_t old)
+{
+	const int low = cua__scatter_low(layout), count = cua__scatter_digits(layout);
 	int any = 0;
 
 	cua__exact_carry(digit, 0, count - 1);
