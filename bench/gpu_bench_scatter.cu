@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Scatters of f32: uniform and skewed indexes, many and few targets, and rows.
+ * Scatters of f32: uniform and skewed indexes, many and few targets, and rows; and exact cells in a
+ * kernel, an element a lane, without and with their finish.
  *
  * Peer: native atomic additions, whose bits differ from run to run. Ceiling: reading the indexes and
  * the elements once. A call's targets are summed with weights and compared with the elements.
  */
 #include "gpu_bench_calls.h"
 
+#include <cuatomic/exact_cell.h>
 #include <cuatomic/scatter.h>
 
 #include <math.h>
@@ -22,6 +24,8 @@ static size_t rows, width, targets;
 static uint32_t *indexes;
 static float *x, *out;
 static double *sums;
+static struct cua_exact_cell_f32 *cells;
+static struct cua_append *spills;
 
 static __device__ double unit(uint64_t i)
 {
@@ -113,6 +117,35 @@ static __global__ void native_rows(size_t n, size_t width, const uint32_t *index
 	}
 }
 
+static __global__ void add_to_cells(size_t n, const uint32_t *index, const float *x,
+				    const __grid_constant__ struct cua_exact_cells_f32 view)
+{
+	for (size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x; i < n;
+	     i += (size_t)gridDim.x * blockDim.x)
+		cua_exact_cell_add_f32(&view, index[i], x[i]);
+}
+
+/* The most targets with cells in shared memory. */
+#define PRIVATE_CELLS 1024
+
+static __global__ void add_to_private_cells(size_t n, const uint32_t *index, const float *x,
+					    const __grid_constant__ struct cua_exact_cells_f32 view)
+{
+	__shared__ struct cua_exact_cell_f32 own[PRIVATE_CELLS];
+	const struct cua_exact_cells_f32 mine =
+		cua_exact_cells_private_f32(&view, own, 0, view.cells);
+
+	for (unsigned i = threadIdx.x; i < PRIVATE_CELLS; i += blockDim.x)
+		own[i].word[0] = own[i].word[1] = 0;
+	__syncthreads();
+	for (size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x; i < n;
+	     i += (size_t)gridDim.x * blockDim.x)
+		cua_exact_cell_add_block_f32(&mine, index[i], x[i]);
+	__syncthreads();
+	for (unsigned i = threadIdx.x; i < view.cells; i += blockDim.x)
+		cua_exact_cell_merge_f32(&view, i, &own[i]);
+}
+
 /* Compares the targets with the elements. */
 static bool is_right(const double wanted[2], double tolerance)
 {
@@ -181,6 +214,60 @@ static void our_row(const char *way, enum cua_reduce_mode mode, const double wan
 	});
 }
 
+/* Cells: additions alone, and additions with the finish. */
+static void cell_rows(const double wanted[2])
+{
+	const double elements = (double)rows * 1e-3;
+	struct cua_append_view view;
+	char number[24], note[48];
+
+	need(cua_append_get_view(spills, &view) == CUA_OK, "cua_append_get_view");
+	const struct cua_exact_cells_f32 all =
+		cua_exact_cells_view_f32(cells, targets, CUA_EXACT_CELL_UNIT_F32, &view);
+	const auto reset = [&] {
+		clear();
+		need(!cudaMemset(cells, 0, targets * sizeof(*cells)) &&
+			     cua_append_reset(spills) == CUA_OK &&
+			     cua_context_synchronize(ctx) == CUA_OK,
+		     "cells");
+	};
+	const auto add = [&] {
+		if (targets <= PRIVATE_CELLS)
+			add_to_private_cells<<<processors * 2, 1024>>>(rows, indexes, x, all);
+		else
+			add_to_cells<<<processors * 8, THREADS>>>(rows, indexes, x, all);
+	};
+	const auto finish = [&] {
+		need(cua_exact_cells_finish_f32(ctx, nullptr, &all, out) == CUA_OK, "finish");
+	};
+
+	for (int finishes = 0; finishes < 2; finishes++) {
+		bool right = true;
+		const struct figure f = measure(
+			elements, reset,
+			[&] {
+				add();
+				if (finishes)
+					finish();
+			},
+			[&] {
+				if (!finishes)
+					finish();
+				need(cua_context_synchronize(ctx) == CUA_OK,
+				     "cua_context_synchronize");
+				right = right && is_right(wanted, 1e-6);
+			});
+
+		snprintf(note, sizeof(note), "%s us%s",
+			 table_number(number, (double)rows / (f.median * 1e3)),
+			 right ? "" : ", WRONG");
+		table_add_note(&table, TABLE_OURS,
+			       finishes ? "exact cells in a kernel, and finish"
+					: "exact cells in a kernel",
+			       f, note);
+	}
+}
+
 static void scatter_case(size_t n, size_t n_targets, size_t n_width, struct distribution d)
 {
 	char name[28], to[24];
@@ -209,6 +296,8 @@ static void scatter_case(size_t n, size_t n_targets, size_t n_width, struct dist
 	});
 	our_row("cua_scatter_add, FAST", CUA_REDUCE_FAST, wanted);
 	our_row("cua_scatter_add, EXACT", CUA_REDUCE_EXACT, wanted);
+	if (width == 1)
+		cell_rows(wanted);
 	table_end(&table);
 }
 
@@ -227,7 +316,10 @@ int main(int argc, char **argv)
 	need(!cudaMalloc(&indexes, many * sizeof(*indexes)) &&
 		     !cudaMalloc(&x, elements * sizeof(*x)) &&
 		     !cudaMalloc(&out, elements * sizeof(*out)) && !cudaMalloc(&sums, 16) &&
-		     cua_context_create(CUA_BACKEND_CUDA, 0, &ctx) == CUA_OK,
+		     !cudaMalloc(&cells, many * sizeof(*cells)) &&
+		     cua_context_create(CUA_BACKEND_CUDA, 0, &ctx) == CUA_OK &&
+		     cua_append_create(ctx, sizeof(struct cua_exact_spill), 1 << 16, &spills) ==
+			     CUA_OK,
 	     "context and memory");
 	printf("f32, normally distributed; %zu elements, or %zu rows of 64 to %zu targets\n", many,
 	       some * 4, some);
@@ -240,7 +332,9 @@ int main(int argc, char **argv)
 	scatter_case(many, Ki, 1, steep);
 	scatter_case(some * 4, some, 64, uniform);
 	scatter_case(some * 4, some, 64, flat);
+	cua_append_destroy(spills);
 	cua_context_destroy(ctx);
+	cudaFree(cells);
 	cudaFree(indexes);
 	cudaFree(x);
 	cudaFree(out);

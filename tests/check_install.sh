@@ -189,14 +189,16 @@ if [ -n "$NVCC" ]; then
   *) echo "FAILED: install_device exits $rc"; exit 1 ;;
   esac
   # nvcc takes the library's flags as gcc does.
-  if [ -f "$root$libdir/libcuatomic.so" ]; then
-    build "${nvcc[@]}" "${flags[@]}" "$examples/dot.cu" "${libs[@]}" -o "$tmp/dot"
-  else
-    build "${nvcc[@]}" "${flags[@]}" "$examples/dot.cu" "${static_libs[@]}" -o "$tmp/dot"
-  fi
-  if [ $rc = 0 ]; then
-    "$tmp/dot"
-  fi
+  for example in dot assembly; do
+    if [ -f "$root$libdir/libcuatomic.so" ]; then
+      build "${nvcc[@]}" "${flags[@]}" "$examples/$example.cu" "${libs[@]}" -o "$tmp/$example"
+    else
+      build "${nvcc[@]}" "${flags[@]}" "$examples/$example.cu" "${static_libs[@]}" -o "$tmp/$example"
+    fi
+    if [ $rc = 0 ]; then
+      "$tmp/$example"
+    fi
+  done
 fi
 
 say "cuatomic-uninstalled.pc"

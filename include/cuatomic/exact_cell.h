@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Exact cells: an array of sums of floats that the threads of a kernel add to, each to any cell at any
- * time, and that have the same bits every time. It is the atomic addition of floats whose result
- * does not depend on the order of the additions.
+ * Exact cells: an array of sums of floats. The threads of a kernel add to them, each to any cell at any
+ * time, and the sums have the same bits every time. It is an atomic addition of floats with a result
+ * that does not depend on the order of the additions.
  *
  * Source: the fixed windows of a long accumulator (Kulisch 1971), reduced to the exponents that the
  * elements have, as in the fixed-point sums of molecular dynamics on GPUs; integer additions commute.
@@ -55,8 +55,8 @@
  *   each word of the cell, and two more for a spill. Any lane of a diverged warp may add. All lanes of
  *   a mask call add_warp together.
  * Argument:
- * - An element is an integer times 2^unit. It is added to a word whose unit divides it: for f32 to a
- *   single word, for f64 to two neighbours, the lower of which takes its lower 56 bits. So the sum of
+ * - An element is an integer times 2^unit. It is added to a word with a unit that divides it: for f32
+ *   to a single word, for f64 to two neighbours, its lower 56 bits to the lower word. So the sum of
  *   the cell, word[0] 2^unit + word[1] 2^(unit + B) + ..., grows by the element, B = 32 or 56.
  * - A word is a signed integer modulo 2^64. A thread's fetch-and-add returns the word before its own
  *   addition. So the thread alone sees that this addition passed the end of the integers, in either
@@ -168,7 +168,7 @@ CUA_FORCE int cua__exact_cell_plus(uint64_t *word, int64_t v, enum cua_scope sco
 	return v < 0 ? -1 : 1;
 }
 
-/* The same by a warp's lanes, whose equal addresses are added by one of them. */
+/* The same by a warp's lanes. A single lane adds for all lanes of an address. */
 CUA_FORCE int cua__exact_cell_plus_warp(uint32_t mask, uint64_t *word, int64_t v)
 {
 	const int64_t before = (int64_t)cua_atomic_fetch_add_warp_explicit_u64(
@@ -240,7 +240,7 @@ CUA__RARE int cua__exact_cell_carry(struct cua_append_view spills, uint64_t numb
 
 /*
  * An element that is no number from 2^unit up within the range: zero, NaN, an infinity, or an element
- * whose lowest bits are zeros. *m becomes the mantissa to add at position 0 of the cell; 0 if there
+ * with zeros as its lowest bits. *m becomes the mantissa to add at position 0 of the cell; 0 if there
  * is nothing to add. Returns 0 if the element is lost.
  */
 CUA__RARE int cua__exact_cell_odd(struct cua_append_view spills, uint64_t number, uint64_t *last,
@@ -332,7 +332,7 @@ CUA_FORCE int cua__exact_term_f64(int unit, double x, struct cua__exact_term_f64
  *   struct cua_exact_cells_<t> cua_exact_cells_private_<t>(const struct cua_exact_cells_<t> *view,
  *                                        struct cua_exact_cell_<t> *cell, uint64_t first,
  *                                        uint64_t cells)
- *     The view of a block's private cells, which stand for cells `first` to `first` + `cells` - 1 of
+ *     The view of a block's private cells. They stand for cells `first` to `first` + `cells` - 1 of
  *     another view. cell: in shared memory, on the host in any memory; zeroed by the caller.
  *
  *   int cua_exact_cell_unit_<t>(T greatest)
@@ -391,11 +391,11 @@ CUA__DEFINE_EXACT_CELLS_VIEW(f64, double, CUA_EXACT_CELL_UNIT_MIN_F64, CUA_EXACT
  *   int cua_exact_cell_add_block_<t>(view, i, x)
  *     The same for cells in shared memory.
  *   int cua_exact_cell_add_warp_<t>(mask, view, i, x)
- *     The same as `add`, for lanes that often have equal i: one lane adds for all lanes of a cell. All
+ *     The same as `add`, for lanes that often have equal i: a single lane adds for all lanes of a cell. All
  *     lanes of mask, and no other lanes, call it together with the same mask.
  *   int cua_exact_cell_merge_<t>(view, i, const struct cua_exact_cell_<t> *part)
  *     cell i += *part. The cells are in global memory, on the host in any memory. *part: a cell with
- *     the same unit, and whose spills are those of cell i, as private cells are.
+ *     the same unit and with the number of cell i in the append buffer, as private cells are.
  */
 #define CUA__EXACT_CELL_CARRY(view, i, word, words, w, by, ...)                                    \
 	cua__exact_cell_carry((view)->spills, (view)->first + (i), word, (view)->unit, words, w,   \

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The end of exact cells, and the choice of their unit: steps for single cells, spills and elements,
- * which both backends run in loops.
+ * The end of exact cells, and the choice of their unit: steps for single cells, spills and elements.
+ * Both backends run them in loops.
  *
- * A finish has these phases, each of which begins when all threads have ended the phase before it:
+ * A finish has these phases. A phase begins when all threads have ended the phase before it:
  * 1. Store: each cell without spills is rounded. A cell with spills gets a number, a slot. Its
  *    word 0 moves to the slot and becomes the number.
  * 2. In rounds of j->round_slots slots:
  *    a. Add: each spill is added to the digits of its cell's slot, if the slot belongs to the round.
- *    b. Round: each slot of the round is rounded with its cell, whose word 0 is put back.
+ *    b. Round: each slot of the round is rounded with its cell, and word 0 is put back.
  *
  * Synchronization: in phase 1 a thread owns its cells, in phase 2b its slots. In phase 2a threads add
- *   to digits by relaxed atomic additions, which commute. All other accesses of different threads
+ *   to digits by relaxed atomic additions, and these commute. All other accesses of different threads
  *   are in different phases.
  * Progress: every phase ends after a number of steps that the sizes bound.
  */
@@ -195,7 +195,7 @@ CUA_FORCE uint64_t cua__cells_sum_f32(const struct cua__cells *c, const uint64_t
 
 /* ---- sums in digits ---- */
 
-/* The result of cell i with these words and with `digit`, which changes. */
+/* The result of cell i with these words and with `digit`. The digits change. */
 CUA__RARE uint64_t cua__cells_sum_digits(const struct cua__cells_job j, uint64_t *word,
 					 int64_t *digit, uint64_t old)
 {
@@ -328,7 +328,7 @@ CUA_FORCE void cua__cells_add_spill(const struct cua__cells_job *j, uint64_t k, 
 				CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
 }
 
-/* Stores the result of slot `begin` + s and puts the cell's word back. */
+/* Stores the result of slot `begin` + s, and puts word 0 of the cell back. */
 CUA_FORCE void cua__cells_round(const struct cua__cells_job *j, uint64_t s, uint64_t begin)
 {
 	const uint64_t i = CUA_READ(j->slot_cell[begin + s]);
@@ -356,7 +356,7 @@ CUA_FORCE void cua__cells_round(const struct cua__cells_job *j, uint64_t s, uint
 #define CUA__RANGE_BINS(type) (CUA__RANGE_LOW(type) + CUA__RANGE_HIGH(type) + 3)
 #define CUA__RANGE_BINS_MAX (2104 + 2048 + 3)
 
-/* The bins of an element; bins[1] is that of bins[0] if there is only one. Returns 0 for zero. */
+/* The bins of an element; bins[1] equals bins[0] if there is a single bin. Returns 0 for zero. */
 CUA_FORCE int cua__range_bins(enum cua_type type, uint64_t bits, uint32_t bins[2])
 {
 	const struct cua__exact_parts p = cua__scatter_parts(type, bits);
