@@ -488,7 +488,7 @@ static uint64_t expected_word(const struct format *f, int64_t v, int power, int 
 	mpfr_init2(word, 64);
 	(void)mpfr_set_si_2exp(word, v, power, MPFR_RNDN);
 	sum_begin();
-	ck_assert_int_eq(mpfr_add(scatter_sum, scatter_sum, word, MPFR_RNDN), 0);
+	ck_assert_int_eq(mpfr_add(model_sum, model_sum, word, MPFR_RNDN), 0);
 	if (!overwrite)
 		sum_take(f, old);
 	mpfr_clear(word);
