@@ -135,7 +135,7 @@ static inline void sum_take(const struct format *f, uint64_t bits)
 
 static inline int sum_is_zero(void)
 {
-	static const struct model zero;
+	static const struct model zero = {{0}, 0, 0, 0};
 
 	return memcmp(&model_sum, &zero, sizeof(zero)) == 0;
 }
