@@ -210,7 +210,7 @@ CUA_FORCE int cua__exact_cell_spill(const struct cua_append_view *spills, uint64
 }
 
 /* The bits of 2^k as f64. */
-CUA_FORCE uint64_t cua__exact_power(int k)
+CUA_FORCE uint64_t cua__exact_cell_power(int k)
 {
 	return k >= -1022 ? (uint64_t)(k + 1023) << 52 : (uint64_t)1 << (k + 1074);
 }
@@ -233,9 +233,9 @@ CUA__RARE int cua__exact_cell_carry(struct cua_append_view spills, uint64_t numb
 		if (!by)
 			return 1;
 	}
-	return cua__exact_cell_spill(&spills, number, word + words - 1,
-				     cua__exact_power(unit + top + 1) | (uint64_t)(by < 0) << 63,
-				     scope, space);
+	return cua__exact_cell_spill(
+		&spills, number, word + words - 1,
+		cua__exact_cell_power(unit + top + 1) | (uint64_t)(by < 0) << 63, scope, space);
 }
 
 /*
@@ -611,7 +611,7 @@ CUA_API enum cua_status cua_exact_range(struct cua_context *ctx, enum cua_type t
  * The cells, the append buffer and out are memory of the backend. The call is ordered in the stream.
  * If options->lost is ordinary host memory, the call waits, and the status is FULL if a cell lost an
  * element; the results are stored nevertheless. options may be NULL.
- * Errors: NULL; VALUE (options, unit, first, the size of items); TYPE; LAYOUT; SIZE; ALIGNMENT;
+ * Errors: NULL; VALUE (options, unit, the size of items); TYPE; LAYOUT; SIZE; ALIGNMENT;
  *   OVERLAP (of out, lost and cells); MEMORY_KIND; CAPTURE; WORKSPACE; NO_MEMORY; FULL; CUDA.
  */
 CUA_API enum cua_status cua_exact_cells_finish_f32(struct cua_context *ctx,

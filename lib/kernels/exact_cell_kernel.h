@@ -299,7 +299,10 @@ CUA_FORCE uint64_t cua__cells_slots(const struct cua__cells_job *j, uint64_t beg
 	return slots < j->round_slots ? slots : j->round_slots;
 }
 
-/* Adds spill k to its cell's digits. */
+/*
+ * Adds spill k to its cell's digits. Word 0 of a cell is its slot until the cell is rounded; then it
+ * may be any number. So the slot is right only if it names the cell.
+ */
 CUA_FORCE void cua__cells_add_spill(const struct cua__cells_job *j, uint64_t k, uint64_t begin)
 {
 	const uint64_t i = CUA_READ(j->c.spill[k].cell) - j->c.first;
@@ -313,7 +316,7 @@ CUA_FORCE void cua__cells_add_spill(const struct cua__cells_job *j, uint64_t k, 
 	flags = (uint32_t)CUA_READ(j->c.cell[(i + 1) * j->words - 1]);
 	slot = CUA_READ(j->c.cell[i * j->words]) - begin;
 	if ((flags & (CUA_EXACT_SPILLED | CUA_EXACT_LOST)) != CUA_EXACT_SPILLED ||
-	    slot >= j->round_slots)
+	    slot >= cua__cells_slots(j, begin) || CUA_READ(j->slot_cell[begin + slot]) != i)
 		return;
 	p = cua__exact_parts_of(CUA_READ(j->c.spill[k].bits), 52, 11);
 	if (p.flags || !p.mantissa)
