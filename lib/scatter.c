@@ -4,8 +4,7 @@
 
 #include "backend/scatter_backend.h"
 
-/* The result type that the options leave open. */
-static enum cua_type default_result(enum cua_scatter_op op, enum cua_type type)
+enum cua_type cua__scatter_default_result(enum cua_scatter_op op, enum cua_type type)
 {
 	return op == CUA_SCATTER_MEAN && !cua__is_float(type) ? CUA_F64 : type;
 }
@@ -23,12 +22,8 @@ static int widens(enum cua_type type, enum cua_type result)
 	return cua_type_size(result) > cua_type_size(type);
 }
 
-static int has_types(enum cua_scatter_op op, enum cua_type index_type, enum cua_type type,
-		     enum cua_type result)
+int cua__scatter_has_types(enum cua_scatter_op op, enum cua_type type, enum cua_type result)
 {
-	if (index_type != CUA_I32 && index_type != CUA_U32 && index_type != CUA_I64 &&
-	    index_type != CUA_U64)
-		return 0;
 	if (cua__is_float(type))
 		return cua__is_float(result) && widens(type, result);
 	if (!is_integer(type))
@@ -37,6 +32,11 @@ static int has_types(enum cua_scatter_op op, enum cua_type index_type, enum cua_
 		return cua__is_float(result);
 	return is_integer(result) && cua__is_signed(type) == cua__is_signed(result) &&
 	       widens(type, result);
+}
+
+static int is_index(enum cua_type type)
+{
+	return type == CUA_I32 || type == CUA_U32 || type == CUA_I64 || type == CUA_U64;
 }
 
 /* The checks that do not depend on the arrays. */
@@ -62,8 +62,9 @@ static enum cua_status plan(const struct cua_context *ctx,
 	s->op = op;
 	s->index_type = index_type;
 	s->type = type;
-	s->result_type = o.result_type == CUA_NONE ? default_result(op, type) : o.result_type;
-	if (!has_types(op, index_type, type, s->result_type))
+	s->result_type =
+		o.result_type == CUA_NONE ? cua__scatter_default_result(op, type) : o.result_type;
+	if (!is_index(index_type) || !cua__scatter_has_types(op, type, s->result_type))
 		return CUA_ERROR_TYPE;
 	s->overwrite = o.overwrite;
 	s->width = o.width ? o.width : 1;

@@ -29,6 +29,11 @@ struct cua__scatter_ops {
 	enum cua_status (*run)(struct cua_context *ctx, const struct cua__scatter *s);
 };
 
+/* The result type that a call leaves open. */
+enum cua_type cua__scatter_default_result(enum cua_scatter_op op, enum cua_type type);
+/* Whether the operation combines elements of `type` in targets of type `result`. */
+int cua__scatter_has_types(enum cua_scatter_op op, enum cua_type type, enum cua_type result);
+
 #ifdef __cplusplus
 }
 #endif
