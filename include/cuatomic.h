@@ -18,6 +18,7 @@
 #include <cuatomic/exact_cell.h>
 #include <cuatomic/filter.h>
 #include <cuatomic/group.h>
+#include <cuatomic/group_by.h>
 #include <cuatomic/hash.h>
 #include <cuatomic/hashmap.h>
 #include <cuatomic/hashmap_quad.h>

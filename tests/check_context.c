@@ -357,6 +357,12 @@ START_TEST(struct_sizes)
 		   cua_scatter(ctx, o, CUA_SCATTER_ADD, CUA_U32, CUA_U64, 0, NULL, NULL, 0, NULL), )
 	EVERY_SIZE(cua_scatter_options,
 		   cua_scatter_workspace(ctx, o, CUA_SCATTER_ADD, CUA_U32, CUA_U64, 9, 9, &bytes), )
+	EVERY_SIZE(cua_group_by_options,
+		   cua_group_by(ctx, o, CUA_U32, 0, NULL, NULL, 0, 0, NULL, &number), )
+	EVERY_SIZE(cua_group_by_options,
+		   cua_group_by_workspace(ctx, o, CUA_U32, 9, NULL, 0, 9, &bytes), )
+	EVERY_SIZE(cua_unique_options, cua_unique(ctx, o, CUA_U32, 0, NULL, 0, NULL, &number), )
+	EVERY_SIZE(cua_unique_options, cua_unique_workspace(ctx, o, CUA_U32, 9, 9, &bytes), )
 #undef EVERY_SIZE
 	cua_hashmap_destroy(map);
 	cua_chained_destroy(chained);

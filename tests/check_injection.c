@@ -570,6 +570,31 @@ static void run_scatter(struct run *r)
 out:;
 }
 
+static void run_group_by(struct run *r)
+{
+	struct cua_group_by_options o = CUA_GROUP_BY_OPTIONS_INIT;
+	struct cua_unique_options u = CUA_UNIQUE_OPTIONS_INIT;
+	struct cua_aggregate a[2] = {{0}};
+	uint64_t groups = 0;
+	size_t bytes;
+
+	o.order = CUA_KEY_ORDER_SORTED;
+	a[0].op = CUA_AGGREGATE_COUNT;
+	a[0].out = d.out;
+	a[1].op = CUA_AGGREGATE_VARIANCE;
+	a[1].type = CUA_F64;
+	a[1].values = d.x;
+	a[1].out = d.sums;
+	DO(cua_group_by_workspace(r->ctx, &o, CUA_U64, n_now, a, 2, n_now, &bytes));
+	DO(cua_group_by(r->ctx, &o, CUA_U64, n_now, d.offsets, a, 2, n_now, NULL, &groups));
+	TRUE(groups == n_now && d.out[1] == 1 && d.sums[n_now - 1] == 0);
+	u.counts = d.out;
+	DO(cua_unique_workspace(r->ctx, &u, CUA_U64, n_now, 10, &bytes));
+	DO(cua_unique(r->ctx, &u, CUA_U64, n_now, d.offsets, 10, NULL, &groups));
+	TRUE(groups == n_now && d.out[9] == 1);
+out:;
+}
+
 static void run_chained(struct run *r)
 {
 	struct cua_chained_report report = {.struct_size = sizeof(report)};
@@ -731,21 +756,14 @@ static const struct scenario {
 	void (*run)(struct run *r);
 	unsigned least[3]; /* least requests with many elements, to notice an early end */
 } scenarios[] = {
-	{"context", run_context, {8, 0, 0}},
-	{"memory", run_memory, {75, 0, 0}},
-	{"append", run_append, {6, 0, 0}},
-	{"filter", run_filter, {4, 0, 0}},
-	{"reduce", run_reduce, {5, 1, 0}},
-	{"exact", run_exact, {4, 0, 0}},
-	{"histogram", run_histogram, {5, 1, 0}},
-	{"segment", run_segment, {5, 1, 0}},
-	{"scatter", run_scatter, {4, 1, 0}},
-	{"chained", run_chained, {10, 1, 0}},
-	{"map", run_map, {12, 1, 0}},
-	{"file", run_file, {10, 1, 12}},
-	{"multimap", run_multimap, {8, 1, 0}},
-	{"locks", run_locks, {8, 0, 0}},
-	{"group", run_group, {15, 1, 0}},
+	{"context", run_context, {8, 0, 0}},     {"memory", run_memory, {75, 0, 0}},
+	{"append", run_append, {6, 0, 0}},       {"filter", run_filter, {4, 0, 0}},
+	{"reduce", run_reduce, {5, 1, 0}},       {"exact", run_exact, {4, 0, 0}},
+	{"histogram", run_histogram, {5, 1, 0}}, {"segment", run_segment, {5, 1, 0}},
+	{"scatter", run_scatter, {4, 1, 0}},     {"group by", run_group_by, {3, 1, 0}},
+	{"chained", run_chained, {10, 1, 0}},    {"map", run_map, {12, 1, 0}},
+	{"file", run_file, {10, 1, 12}},         {"multimap", run_multimap, {8, 1, 0}},
+	{"locks", run_locks, {8, 0, 0}},         {"group", run_group, {15, 1, 0}},
 };
 
 /* ---- runs ---- */

@@ -554,6 +554,56 @@ static const struct cua_scatter_options *scatter_options(void)
 	return pick(3) ? &o : NULL;
 }
 
+static const struct cua_group_by_options *group_by_options(void)
+{
+	static struct cua_group_by_options o = CUA_GROUP_BY_OPTIONS_INIT;
+
+	o.struct_size = struct_size(sizeof(o));
+	o.mode = (enum cua_reduce_mode)pick(6);
+	o.order = (enum cua_key_order)pick(4);
+	return pick(3) ? &o : NULL;
+}
+
+static uint32_t aggregates_count(void)
+{
+	return pick(16) ? (uint32_t)pick(4) : CUA_AGGREGATES_MAX + 1;
+}
+
+static const struct cua_aggregate *aggregates(void)
+{
+	static struct cua_aggregate a[CUA_AGGREGATES_MAX + 1];
+	const int known = must_fail; /* unused and wrong aggregates may be accepted */
+
+	for (int i = 0; i < 4; i++) {
+		a[i].op = (enum cua_aggregate_op)(pick(16) ? 1 + (int)pick(8) : wild());
+		a[i].type = type();
+		a[i].result_type = pick(2) ? CUA_NONE : type();
+		a[i].ddof = a[i].op == CUA_AGGREGATE_VARIANCE ? (uint32_t)pick(3) : pick(20) == 0;
+		a[i].values = in();
+		a[i].valid = pick(2) ? NULL : in();
+		a[i].valid_bits = pick(16) ? (int)pick(2) : wild();
+		a[i].reserved = pick(16) == 0;
+		a[i].out = out();
+	}
+	must_fail = known;
+	return pick(16) ? a : NULL;
+}
+
+static const struct cua_unique_options *unique_options(void)
+{
+	static struct cua_unique_options o = CUA_UNIQUE_OPTIONS_INIT;
+	const int known = must_fail; /* wrong options may be accepted */
+
+	o.struct_size = struct_size(sizeof(o));
+	o.order = (enum cua_key_order)pick(4);
+	o.index_type = pick(4) ? (pick(2) ? CUA_U32 : CUA_U64) : type();
+	o.counts = pick(2) ? NULL : out();
+	o.first = pick(2) ? NULL : out();
+	o.inverse = pick(2) ? NULL : out();
+	must_fail = known;
+	return pick(3) ? &o : NULL;
+}
+
 static const struct cua_filter_options *filter_options(void)
 {
 	static struct cua_filter_options o = CUA_FILTER_OPTIONS_INIT;
@@ -740,6 +790,12 @@ static enum cua_status made_array(enum cua_status status)
 			or_null(outputs())))                                                       \
 	X(cua_free, PLAIN, cua_free(ctx(), no_allocation()))                                       \
 	X(cua_free_pitched, LENIENT, cua_free_pitched(ctx(), dead_array()))                        \
+	X(cua_group_by, PLAIN,                                                                     \
+	  cua_group_by(ctx(), group_by_options(), type(), count(), in(), aggregates(),             \
+		       aggregates_count(), room(), out(), out()))                                  \
+	X(cua_group_by_workspace, PLAIN,                                                           \
+	  cua_group_by_workspace(ctx(), group_by_options(), type(), count(), aggregates(),         \
+				 aggregates_count(), room(), or_null(outputs())))                  \
 	X(cua_group_create, MADE_GROUP, cua_group_create(ctx(), transport(), slot()))              \
 	X(cua_group_create_devices, MADE_GROUP,                                                    \
 	  cua_group_create_devices(n_contexts(), contexts(), slot()))                              \
@@ -923,6 +979,11 @@ static enum cua_status made_array(enum cua_status status)
 	X(cua_symbol_write, PLAIN, cua_symbol_write(ctx(), out(), offset(), in(), count()))        \
 	X(cua_type_name, LENIENT, fine(cua_type_name(type())[0] != 0))                             \
 	X(cua_type_size, LENIENT, fine(cua_type_size(type()) <= 16))                               \
+	X(cua_unique, PLAIN,                                                                       \
+	  cua_unique(ctx(), unique_options(), type(), count(), in(), room(), out(), out()))        \
+	X(cua_unique_workspace, PLAIN,                                                             \
+	  cua_unique_workspace(ctx(), unique_options(), type(), count(), room(),                   \
+			       or_null(outputs())))                                                \
 	X(cua_version, LENIENT, fine(cua_version()[0] != 0))
 
 static unsigned threads(void)

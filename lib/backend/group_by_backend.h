@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Declarations that both backends' calls by key share.
+ *
+ * The core is struct cua__distinct: the distinct keys of an array, with a number for each of them
+ * and for each row. cua__distinct_run finds them; calls that group, match or look up rows by key
+ * build on it. It is a sequence of steps, and a step is a loop over independent items, so that a
+ * backend only distributes items over threads. lib/kernels/group_by_kernel.h has the items.
+ */
+#ifndef CUATOMIC_BACKEND_GROUP_BY_BACKEND_H
+#define CUATOMIC_BACKEND_GROUP_BY_BACKEND_H
+
+#include "backend/internal.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The values of a digit of the sort. */
+#define CUA__GROUP_DIGITS 256u
+
+/* Row numbers, slots and group numbers have 64 bits if `wide` is set, else 32 bits. */
+struct cua__distinct {
+	enum cua_type key_type;
+	uint32_t key_size;
+	int wide;
+	int sorted;
+	uint64_t n; /* rows; not 0 */
+	const void *keys;
+	uint64_t room; /* groups that can be stored, at most n */
+	uint64_t seed;
+	/* results */
+	uint64_t *count; /* the number of all groups */
+	/*
+	 * Per row: the number of its group. If the group is not stored, the number is that of its
+	 * first row, which is at least `room`.
+	 */
+	void *number;
+	void *first; /* per stored group: its first row */
+	/* scratch memory */
+	uint64_t slots;
+	void *table;    /* per slot: the lowest row so far with this key, or EMPTY */
+	uint8_t *flags; /* per row: 1 if it is the first of its group */
+	void *occurred; /* the first rows in ascending order; `first` if not sorted */
+	void *order[2]; /* sorted: the groups before and after a pass of the sort */
+	uint64_t *digits;
+	uint64_t *digit_totals;
+	uint32_t parts; /* of the groups; each is sorted by a warp */
+	uint32_t digit; /* of the pass, counted from the lowest */
+	void *filter_scratch;
+};
+
+/* The steps, and their items. */
+enum cua__group_step {
+	CUA__GROUP_CLAIM,      /* rows: finds or claims the slot of the key */
+	CUA__GROUP_FLAG,       /* rows: marks the first rows */
+	CUA__GROUP_ORDER,      /* groups: the order before the sort */
+	CUA__GROUP_SORT_COUNT, /* parts: counts the digits */
+	CUA__GROUP_SORT_SUM,   /* digits: sums the counts of lower parts */
+	CUA__GROUP_SORT_MOVE,  /* parts: reorders the groups by digit */
+	CUA__GROUP_ASSIGN,     /* groups: replaces the first row of a slot by the group's number */
+	CUA__GROUP_NUMBER,     /* rows: replaces the slot by the number */
+	CUA__GROUP_KEYS,       /* groups: stores the key */
+	CUA__GROUP_MASK,       /* rows: replaces the numbers of rows with null values */
+	CUA__GROUP_ONES,       /* rows: 1 if the value is valid */
+	CUA__GROUP_LEAST_ROW,  /* rows: the lowest row of each group */
+	CUA__GROUP_GREATEST_ROW, /* rows: the highest */
+	CUA__GROUP_GATHER,       /* groups: the value of this row */
+	CUA__GROUP_CONVERT,      /* rows: the value as f64 */
+	CUA__GROUP_SUBTRACT,     /* rows: the difference from the pivot */
+	CUA__GROUP_REFINE,       /* groups: a better pivot */
+	CUA__GROUP_SQUARE,       /* rows: the square of the difference */
+	CUA__GROUP_VARIANCE,     /* groups */
+	CUA__GROUP_INVERSE,      /* rows: the number in the type of the output */
+	CUA__GROUP_FIRST_ROWS    /* groups: the first row in the type of the output */
+};
+
+/* A step of a call, with the arrays that this step uses. */
+struct cua__group_job {
+	struct cua__distinct d;
+	enum cua_type type;
+	uint32_t size; /* bytes of a value, or of a number that the user receives */
+	int valid_bits;
+	const uint8_t *valid;
+	const void *values;
+	void *out;
+	const void *index; /* per row: the group, or a number out of range */
+	void *masked;
+	uint8_t *ones;
+	void *rows;       /* per group: a row of it, or NONE */
+	int from_1;       /* 1: these rows are counted from 1, and 0 is none */
+	uint64_t targets; /* groups that the aggregate has room for */
+	uint32_t ddof;
+	double *x;             /* per row: the value, then the difference and its square */
+	double *pivot;         /* per group */
+	double *sum, *square;  /* per group */
+	uint64_t *valid_count; /* per group */
+};
+
+struct cua__group_by_ops {
+	/* Runs a step for the items 0 to n - 1; n may be 0. */
+	enum cua_status (*run)(struct cua_context *ctx, enum cua__group_step step,
+			       const struct cua__group_job *j, uint64_t n);
+	/* The number of warps that sort up to n groups. */
+	uint32_t (*parts)(struct cua_context *ctx, uint64_t n);
+};
+
+/* Memory that a call divides into arrays. With base NULL only the size is computed. */
+struct cua__arena {
+	char *base;
+	size_t used;
+};
+
+static inline void *cua__arena_next(struct cua__arena *a, size_t bytes)
+{
+	void *p = a->base ? a->base + a->used : NULL;
+
+	a->used += cua__scratch_size(bytes);
+	return p;
+}
+
+/* ---- lib/distinct.c ---- */
+
+/* Whether keys of this type can be grouped. */
+int cua__distinct_has_type(enum cua_type key_type);
+
+/*
+ * Sets the members that follow from the type, n, the capacity and the order. n may be 0. Errors:
+ * TYPE, SIZE.
+ */
+enum cua_status cua__distinct_plan(struct cua__distinct *d, enum cua_type key_type, uint64_t n,
+				   uint64_t capacity, enum cua_key_order order);
+
+/* Places the results in memory that lasts as long as the call. */
+void cua__distinct_place(struct cua__distinct *d, struct cua__arena *a);
+
+/* Places the arrays that cua__distinct_run needs. They may be reused after it. */
+void cua__distinct_place_scratch(struct cua_context *ctx, struct cua__distinct *d,
+				 struct cua__arena *a);
+
+/* Finds the distinct keys of the n > 0 rows. */
+enum cua_status cua__distinct_run(struct cua_context *ctx, const struct cua__distinct *d);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* CUATOMIC_BACKEND_GROUP_BY_BACKEND_H */
