@@ -79,8 +79,10 @@ void cua__distinct_place_scratch(struct cua_context *ctx, struct cua__distinct *
 	if (d->sorted && d->room) {
 		d->parts = CUA__OPS(ctx, group_by)->parts(ctx, d->room);
 		d->occurred = cua__arena_next(a, groups);
-		d->order[0] = cua__arena_next(a, groups);
-		d->order[1] = cua__arena_next(a, groups);
+		for (int i = 0; i < 2; i++) {
+			d->order[i] = cua__arena_next(a, groups);
+			d->ordered[i] = cua__arena_next(a, (size_t)d->room * d->key_size);
+		}
 		d->digits = cua__arena_next(a, (size_t)d->parts * CUA__GROUP_DIGITS *
 						       sizeof(*d->digits));
 		d->digit_totals = cua__arena_next(a, CUA__GROUP_DIGITS * sizeof(*d->digit_totals));
@@ -91,6 +93,14 @@ void cua__distinct_place_scratch(struct cua_context *ctx, struct cua__distinct *
 	d->filter_scratch = cua__arena_next(a, CUA__OPS(ctx, filter)->scratch(ctx, &f));
 }
 
+static void swap(void *array[2])
+{
+	void *first = array[0];
+
+	array[0] = array[1];
+	array[1] = first;
+}
+
 /* Sorts the groups by key, a digit of 8 bits in each pass. order[0] is the result. */
 static enum cua_status sort(struct cua_context *ctx, struct cua__group_job *j)
 {
@@ -99,15 +109,13 @@ static enum cua_status sort(struct cua_context *ctx, struct cua__group_job *j)
 	enum cua_status status = ops->run(ctx, CUA__GROUP_ORDER, j, d->room);
 
 	for (d->digit = 0; d->digit < d->key_size && !status; d->digit++) {
-		void *sorted = d->order[1];
-
 		status = ops->run(ctx, CUA__GROUP_SORT_COUNT, j, d->parts);
 		if (!status)
 			status = ops->run(ctx, CUA__GROUP_SORT_SUM, j, CUA__GROUP_DIGITS);
 		if (!status)
 			status = ops->run(ctx, CUA__GROUP_SORT_MOVE, j, d->parts);
-		d->order[1] = d->order[0];
-		d->order[0] = sorted;
+		swap(d->order);
+		swap(d->ordered);
 	}
 	return status;
 }

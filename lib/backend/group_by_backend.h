@@ -42,7 +42,8 @@ struct cua__distinct {
 	void *table;    /* per slot: the lowest row so far with this key, or EMPTY */
 	uint8_t *flags; /* per row: 1 if it is the first of its group */
 	void *occurred; /* the first rows in ascending order; `first` if not sorted */
-	void *order[2]; /* sorted: the groups before and after a pass of the sort */
+	/* sorted: the groups before and after a pass of the sort, and numbers in the order of the keys */
+	void *order[2], *ordered[2];
 	uint64_t *digits;
 	uint64_t *digit_totals;
 	uint32_t parts; /* of the groups; each is sorted by a warp */
@@ -54,7 +55,7 @@ struct cua__distinct {
 enum cua__group_step {
 	CUA__GROUP_CLAIM,      /* rows: finds or claims the slot of the key */
 	CUA__GROUP_FLAG,       /* rows: marks the first rows */
-	CUA__GROUP_ORDER,      /* groups: the order before the sort */
+	CUA__GROUP_ORDER,      /* groups: before the sort */
 	CUA__GROUP_SORT_COUNT, /* parts: counts the digits */
 	CUA__GROUP_SORT_SUM,   /* digits: sums the counts of lower parts */
 	CUA__GROUP_SORT_MOVE,  /* parts: reorders the groups by digit */

@@ -90,6 +90,27 @@ CUA_FORCE void cua__number_min(void *array, uint64_t i, uint64_t row, int wide)
 		cua_port_min_u32((uint32_t *)array + i, (uint32_t)row, CUA__GROUP_AT);
 }
 
+/* ---- elements ---- */
+
+/* Copies element `from` to element `to`. */
+CUA_FORCE void cua__group_copy(uint32_t size, void *dst, uint64_t to, const void *src,
+			       uint64_t from)
+{
+	switch (size) {
+	case 1: CUA_WRITE(((uint8_t *)dst)[to], CUA_READ(((const uint8_t *)src)[from])); break;
+	case 2:
+		CUA_WRITE(((cua__raw16 *)dst)[to], CUA_READ(((const cua__raw16 *)src)[from]));
+		break;
+	case 4:
+		CUA_WRITE(((cua__raw32 *)dst)[to], CUA_READ(((const cua__raw32 *)src)[from]));
+		break;
+	default:
+		for (uint32_t k = 0; k < size / 8; k++)
+			CUA_WRITE(((cua__raw64 *)dst)[to * (size / 8) + k],
+				  CUA_READ(((const cua__raw64 *)src)[from * (size / 8) + k]));
+	}
+}
+
 /* ---- keys ---- */
 
 /* The bits of a key, the same for equal keys. */
@@ -126,19 +147,6 @@ CUA_FORCE uint64_t cua__group_hash(const struct cua__distinct *d, struct cua_u12
 CUA_FORCE uint64_t cua__group_home(const struct cua__distinct *d, struct cua_u128 key)
 {
 	return cua_hash_to_index(cua__group_hash(d, key), d->slots);
-}
-
-/* Digit d->digit of a key as an unsigned number, in the order of the keys. */
-CUA_FORCE uint32_t cua__group_digit(const struct cua__distinct *d, uint64_t row)
-{
-	const uint64_t top = (uint64_t)1 << (8 * (d->key_size == 8 ? 8 : 4) - 1);
-	struct cua_u128 key = cua__group_key(d, row);
-
-	if (cua__is_float(d->key_type))
-		key.lo = key.lo & top ? ~key.lo : key.lo | top;
-	else if (cua__is_signed(d->key_type))
-		key.lo ^= top;
-	return (d->digit < 8 ? key.lo >> 8 * d->digit : key.hi >> 8 * (d->digit - 8)) & 255;
 }
 
 /* ---- the groups of rows ---- */
@@ -187,6 +195,34 @@ CUA_FORCE void cua__group_assign(const struct cua__distinct *d, uint64_t g, int 
 
 /* ---- the sort of the groups ---- */
 
+/* A group before the sort: its number, and its key as an unsigned number in the same order. */
+CUA_FORCE void cua__group_order(const struct cua__distinct *d, uint64_t g, int wide)
+{
+	const uint64_t top = (uint64_t)1 << (8 * (d->key_size == 8 ? 8 : 4) - 1);
+	struct cua_u128 key = cua__group_key(d, cua__number_get(d->occurred, g, wide));
+
+	if (cua__is_float(d->key_type))
+		key.lo = key.lo & top ? ~key.lo : key.lo | top;
+	else if (cua__is_signed(d->key_type))
+		key.lo ^= top;
+	cua__number_set(d->order[0], g, g, wide);
+	if (d->key_size == 4) {
+		CUA_WRITE(((uint32_t *)d->ordered[0])[g], (uint32_t)key.lo);
+	} else if (d->key_size == 8) {
+		CUA_WRITE(((uint64_t *)d->ordered[0])[g], key.lo);
+	} else {
+		CUA_WRITE(((uint64_t *)d->ordered[0])[2 * g], key.lo);
+		CUA_WRITE(((uint64_t *)d->ordered[0])[2 * g + 1], key.hi);
+	}
+}
+
+/* Moves a group from position `from` to position `to` after the pass. */
+CUA_FORCE void cua__group_move(const struct cua__distinct *d, uint64_t to, uint64_t from, int wide)
+{
+	cua__number_set(d->order[1], to, cua__number_get(d->order[0], from, wide), wide);
+	cua__group_copy(d->key_size, d->ordered[1], to, d->ordered[0], from);
+}
+
 /* The sum of v over this lane and the lanes below. */
 CUA_FORCE uint64_t cua__group_warp_scan(uint64_t v)
 {
@@ -214,17 +250,19 @@ CUA_FORCE void cua__group_part(const struct cua__distinct *d, uint64_t part, uin
  * The digit of the group at position i of the order, if that is below `end`. *same becomes the
  * lanes with the same digit.
  */
-CUA_FORCE uint32_t cua__group_next_digit(const struct cua__distinct *d, uint64_t i, uint64_t end,
-					 uint64_t *group, uint32_t *same, int wide)
+CUA_FORCE uint32_t cua__group_digit(const struct cua__distinct *d, uint64_t i, uint64_t end,
+				    uint32_t *same)
 {
 	const int inside = i < end;
-	uint32_t digit = 0;
+	uint64_t word = 0;
+	uint32_t digit;
 
-	*group = 0;
-	if (inside) {
-		*group = cua__number_get(d->order[0], i, wide);
-		digit = cua__group_digit(d, cua__number_get(d->occurred, *group, wide));
-	}
+	if (inside && d->key_size == 4)
+		word = CUA_READ(((const uint32_t *)d->ordered[0])[i]);
+	else if (inside)
+		word = CUA_READ(
+			((const uint64_t *)d->ordered[0])[i * (d->key_size / 8) + d->digit / 8]);
+	digit = (uint32_t)(word >> 8 * (d->digit % 8)) & 255;
 	*same = cua_port_match_any_u32(CUA__ALL_LANES, digit) &
 		cua_port_ballot(CUA__ALL_LANES, inside);
 	return digit;
@@ -232,10 +270,10 @@ CUA_FORCE uint32_t cua__group_next_digit(const struct cua__distinct *d, uint64_t
 
 /* A warp counts the digits of a part. `counter` is memory of this warp. */
 CUA_FORCE void cua__group_sort_count(const struct cua__distinct *d, uint64_t part,
-				     uint64_t *counter, int wide)
+				     uint64_t *counter)
 {
 	const uint32_t lane = cua_port_lane();
-	uint64_t begin, end, group;
+	uint64_t begin, end;
 	uint32_t same;
 
 	cua__group_part(d, part, &begin, &end);
@@ -243,7 +281,7 @@ CUA_FORCE void cua__group_sort_count(const struct cua__distinct *d, uint64_t par
 		CUA_WRITE(counter[v], 0);
 	cua_port_sync_warp(CUA__ALL_LANES);
 	for (uint64_t i = begin; i < end; i += CUA_WARP_LANES) {
-		const uint32_t digit = cua__group_next_digit(d, i + lane, end, &group, &same, wide);
+		const uint32_t digit = cua__group_digit(d, i + lane, end, &same);
 
 		if (i + lane < end && cua_port_ffs_u32(same) - 1 == lane)
 			CUA_WRITE(counter[digit],
@@ -278,7 +316,7 @@ CUA_FORCE void cua__group_sort_move(const struct cua__distinct *d, uint64_t part
 				    int wide)
 {
 	const uint32_t lane = cua_port_lane();
-	uint64_t begin, end, group, before = 0;
+	uint64_t begin, end, before = 0;
 	uint32_t same;
 
 	cua__group_part(d, part, &begin, &end);
@@ -293,14 +331,14 @@ CUA_FORCE void cua__group_sort_move(const struct cua__distinct *d, uint64_t part
 	}
 	cua_port_sync_warp(CUA__ALL_LANES);
 	for (uint64_t i = begin; i < end; i += CUA_WARP_LANES) {
-		const uint32_t digit = cua__group_next_digit(d, i + lane, end, &group, &same, wide);
+		const uint32_t digit = cua__group_digit(d, i + lane, end, &same);
 		const uint64_t at =
 			CUA_READ(counter[digit]) + cua_port_popc_u32(cua__warp_below(same));
 
 		/* all lanes have read the counters */
 		cua_port_sync_warp(CUA__ALL_LANES);
 		if (i + lane < end) {
-			cua__number_set(d->order[1], at, group, wide);
+			cua__group_move(d, at, i + lane, wide);
 			if (cua_port_ffs_u32(same) - 1 == lane)
 				CUA_WRITE(counter[digit], at + cua_port_popc_u32(same));
 		}
@@ -316,25 +354,6 @@ CUA_FORCE int cua__group_is_valid(const struct cua__group_job *j, uint64_t row)
 		return 1;
 	return j->valid_bits ? CUA_READ(j->valid[row >> 3]) >> (row & 7) & 1
 			     : CUA_READ(j->valid[row]) != 0;
-}
-
-/* Copies element `from` to element `to`. */
-CUA_FORCE void cua__group_copy(uint32_t size, void *dst, uint64_t to, const void *src,
-			       uint64_t from)
-{
-	switch (size) {
-	case 1: CUA_WRITE(((uint8_t *)dst)[to], CUA_READ(((const uint8_t *)src)[from])); break;
-	case 2:
-		CUA_WRITE(((cua__raw16 *)dst)[to], CUA_READ(((const cua__raw16 *)src)[from]));
-		break;
-	case 4:
-		CUA_WRITE(((cua__raw32 *)dst)[to], CUA_READ(((const cua__raw32 *)src)[from]));
-		break;
-	default:
-		for (uint32_t k = 0; k < size / 8; k++)
-			CUA_WRITE(((cua__raw64 *)dst)[to * (size / 8) + k],
-				  CUA_READ(((const cua__raw64 *)src)[from * (size / 8) + k]));
-	}
 }
 
 CUA_FORCE void cua__group_zero(uint32_t size, void *dst, uint64_t to)
@@ -484,7 +503,7 @@ CUA_FORCE void cua__group_group_step(enum cua__group_step step, const struct cua
 	if (g >= cua__group_stored(d))
 		return;
 	switch (step) {
-	case CUA__GROUP_ORDER: cua__number_set(d->order[0], g, g, wide); break;
+	case CUA__GROUP_ORDER: cua__group_order(d, g, wide); break;
 	case CUA__GROUP_ASSIGN: cua__group_assign(d, g, wide); break;
 	case CUA__GROUP_KEYS:
 		cua__group_copy(d->key_size, j->out, g, d->keys,
@@ -521,7 +540,7 @@ CUA_FORCE void cua__group_item(enum cua__group_step step, const struct cua__grou
 			       uint64_t i, uint64_t *counter, int wide)
 {
 	if (step == CUA__GROUP_SORT_COUNT)
-		cua__group_sort_count(&j->d, i, counter, wide);
+		cua__group_sort_count(&j->d, i, counter);
 	else if (step == CUA__GROUP_SORT_SUM)
 		cua__group_sort_sum(&j->d, i);
 	else if (step == CUA__GROUP_SORT_MOVE)
