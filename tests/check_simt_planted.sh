@@ -1031,6 +1031,32 @@ planted 'planes that are stored although an element does not fit' scatter_global
   's/if (CUA_READ(j->state->misfit))$/if (0)/' scatter
 planted 'an element that does not fit the planes and is lost' scatter_global \
   's/cua_port_store_b32(&j->state->misfit, 1, CUA__SCATTER_ON_DEVICE);/;/' scatter
+planted 'a slot of a table of rows that two keys claim' group_by_kernel \
+  's/named = cua__number_claim(\(d->table.*\));/cua__number_set(\1);/' group_by
+planted 'a slot that does not have the first row of its key' group_by_kernel \
+  's/cua__number_min(d->table, at, row, wide);/;/' group_by
+planted 'a claim that failed and is believed' group_by_kernel \
+  '/named = cua__number_claim(/{n;s/if (named == CUA__GROUP_NONE)/if (1)/;}' group_by
+planted 'a row that passes the slot of its key' group_by_kernel \
+  's/if (other.lo != key.lo || other.hi != key.hi)/if (named > row || other.lo != key.lo || other.hi != key.hi)/' \
+  group_by
+planted 'a counter of a sort that is changed before all have read it' group_by_kernel \
+  '/all lanes have read the counters/{n;s/cua_port_sync_warp(CUA__ALL_LANES);/;/;}' group_by
+planted 'a counter of a sort that is read before it is changed' group_by_kernel \
+  '/CUA_WRITE(counter\[digit\], at + cua_port_popc_u32(same));/{n;n;s/cua_port_sync_warp(CUA__ALL_LANES);/;/;}' group_by
+planted 'a sort that is not stable' group_by_kernel \
+  's/cua_port_popc_u32(cua__warp_below(same))/cua_port_popc_u32(same \& ~((2u << lane) - 1))/' group_by
+planted 'groups of a sort that belong to no part' group_by_kernel \
+  's/each \* part + (part < more ? part : more)/each * part/' group_by
+planted 'a count of digits beyond the end of a part' group_by_kernel \
+  's/^	const int inside = i < end;/	const int inside = 1;/' group_by
+planted 'a sum of counts without the chunks before' group_by_kernel \
+  '/^CUA_FORCE void cua__group_sort_sum(/,/^}/s/before += /before = /' group_by
+planted 'a last row that a lower row replaces' group_by_kernel \
+  's/cua_port_max_u32((uint32_t \*)j->rows + g, (uint32_t)row + 1, CUA__GROUP_AT)/cua_port_store_b32((uint32_t *)j->rows + g, (uint32_t)row + 1, CUA__GROUP_AT)/' \
+  group_by
+planted 'a null value that is a first row' group_by_kernel \
+  's/if (g >= j->targets || !cua__group_is_valid(j, row))/if (g >= j->targets)/' group_by
 if [ "$part" = edits ]; then
   echo "$number edits"
   # no tried error is an error of this script

@@ -29,6 +29,7 @@
 	SIMT_SUITE(combine)                                                                        \
 	SIMT_SUITE(exact)                                                                          \
 	SIMT_SUITE(filter)                                                                         \
+	SIMT_SUITE(group_by)                                                                       \
 	SIMT_SUITE(hashmap)                                                                        \
 	SIMT_SUITE(hashmap_combine)                                                                \
 	SIMT_SUITE(hashmap_kinds)                                                                  \
