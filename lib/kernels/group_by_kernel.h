@@ -393,10 +393,15 @@ CUA_FORCE void cua__group_gather(const struct cua__group_job *j, uint64_t g, int
 
 /* ---- the variance ---- */
 
+/* A value as f64. Only integers of 64 bits are rounded. A signaling NaN may stay so. */
 CUA_FORCE double cua__group_f64(enum cua_type type, uint64_t bits)
 {
-	return cua__is_float(type) ? cua__from_bits_f64(cua__scatter_widen(type, CUA_F64, bits))
-				   : cua__scatter_f64_of(type, cua__scatter_integer(type, bits));
+	if (type == CUA_F64)
+		return cua__from_bits_f64(bits);
+	if (cua__is_float(type))
+		return cua_port_cvt_f64_f32(cua__element_f32(type, bits));
+	bits = cua__scatter_integer(type, bits);
+	return cua__is_signed(type) ? (double)(int64_t)bits : (double)bits;
 }
 
 CUA_FORCE void cua__group_subtract(const struct cua__group_job *j, uint64_t row, int wide)
