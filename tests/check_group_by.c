@@ -669,6 +669,101 @@ START_TEST(test_unique)
 }
 END_TEST
 
+/* ---- more than 2^31 and 2^32 rows ---- */
+
+enum { PATTERN = (1 << 20) + 3, PATTERN_GROUPS = 1000 };
+
+/* The key of a row; rows repeat after PATTERN. */
+static uint32_t pattern_key(size_t i)
+{
+	return (uint32_t)(i % PATTERN * 7 % PATTERN_GROUPS) * 2654435761u;
+}
+
+/* Fills n keys by copies of copies. */
+static uint32_t *pattern_keys(struct cua_context *ctx, size_t n)
+{
+	uint32_t *host = test_malloc(PATTERN * sizeof(*host)), *keys = test_alloc(ctx, 4 * n);
+
+	for (size_t i = 0; i < PATTERN; i++)
+		host[i] = pattern_key(i);
+	ck_assert_cua(cua_copy(ctx, keys, host, PATTERN * sizeof(*host)));
+	for (size_t done = PATTERN, more; done < n; done += more) {
+		more = done < n - done ? done : n - done;
+		ck_assert_cua(cua_copy(ctx, keys + done, keys, 4 * more));
+	}
+	free(host);
+	return keys;
+}
+
+/* The counts of all groups, in the order of their first rows. */
+static void pattern_counts(size_t n, uint64_t count[PATTERN_GROUPS])
+{
+	uint64_t by_number[PATTERN_GROUPS] = {0};
+
+	for (size_t i = 0; i < PATTERN; i++)
+		by_number[i * 7 % PATTERN_GROUPS] += n / PATTERN + (i < n % PATTERN);
+	for (size_t g = 0; g < PATTERN_GROUPS; g++)
+		count[g] = by_number[g * 7 % PATTERN_GROUPS];
+}
+
+/* Values are 3, except one near the end. Skipped if the device lacks the memory. */
+START_TEST(test_many_rows)
+{
+	const size_t n = _i ? ((size_t)1 << 32) + 7 : ((size_t)1 << 31) + 7, marked = n - 2;
+	static const uint8_t three = 3, nine = 9;
+	static uint64_t expected[PATTERN_GROUPS], sums[PATTERN_GROUPS], counts[PATTERN_GROUPS];
+	struct cua_aggregate a[3] = {{0}};
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	uint64_t free_bytes = 0, total = 0, groups = 0;
+	uint8_t *values, last[PATTERN_GROUPS];
+	size_t bytes = 0, g;
+	uint32_t *keys;
+
+	a[0].op = CUA_AGGREGATE_COUNT;
+	a[1].op = CUA_AGGREGATE_SUM;
+	a[2].op = CUA_AGGREGATE_LAST;
+	a[1].type = a[2].type = CUA_U8;
+	ck_assert_cua(cua_group_by_workspace(ctx, NULL, CUA_U32, n, a, 3, PATTERN_GROUPS, &bytes));
+	ck_assert_cua(cua_memory_info(ctx, &free_bytes, &total));
+	if (test_quick() || test_traced() || TEST_BACKEND == CUA_BACKEND_CPU ||
+	    free_bytes < bytes + 5 * n + n / 4) {
+		printf("test_many_rows: skipped\n");
+		cua_context_destroy(ctx);
+		return;
+	}
+	keys = pattern_keys(ctx, n);
+	values = test_alloc(ctx, n);
+	ck_assert_cua(cua_fill(ctx, values, n, 1, &three));
+	ck_assert_cua(cua_copy(ctx, values + marked, &nine, 1));
+	a[1].values = a[2].values = values;
+	a[0].out = test_alloc(ctx, sizeof(counts));
+	a[1].out = test_alloc(ctx, sizeof(sums));
+	a[2].out = test_alloc(ctx, sizeof(last));
+	ck_assert_cua(
+		cua_group_by(ctx, NULL, CUA_U32, n, keys, a, 3, PATTERN_GROUPS, NULL, &groups));
+	ck_assert_uint_eq(groups, PATTERN_GROUPS);
+	test_download(ctx, counts, a[0].out, sizeof(counts));
+	test_download(ctx, sums, a[1].out, sizeof(sums));
+	test_download(ctx, last, a[2].out, sizeof(last));
+	pattern_counts(n, expected);
+	for (g = 0; g < PATTERN_GROUPS; g++) {
+		const int has_mark = pattern_key(marked) == pattern_key(g);
+
+		EXPECT(counts[g] == expected[g] &&
+			       sums[g] == 3 * expected[g] + (has_mark ? 6 : 0) &&
+			       last[g] == (has_mark ? 9 : 3),
+		       "group %zu: %llu rows, not %llu; sum %llu, last %u", g,
+		       (unsigned long long)counts[g], (unsigned long long)expected[g],
+		       (unsigned long long)sums[g], last[g]);
+	}
+	for (int i = 0; i < 3; i++)
+		test_free(ctx, a[i].out);
+	test_free(ctx, keys);
+	test_free(ctx, values);
+	cua_context_destroy(ctx);
+}
+END_TEST
+
 /* ---- arguments ---- */
 
 START_TEST(test_empty)
@@ -993,6 +1088,7 @@ static Suite *make_suite(void)
 #endif
 	tcase_add_loop_test(tc, test_unique, 0, (int)COUNT(key_types));
 	tcase_add_test(tc, test_workspace);
+	tcase_add_loop_test(tc, test_many_rows, 0, 2);
 	suite_add_tcase(suite, tc);
 	return suite;
 }
