@@ -187,7 +187,7 @@ runs 1 "cuda without a GPU" env CUDA_VISIBLE_DEVICES= "$cuatomic" demo --backend
 
 runs 0 "list of benchmarks" "$cuatomic" bench
 cp "$tmp/out" "$tmp/benchmarks"
-for name in atomics group hashmap histogram locks reduce scatter textbook; do
+for name in atomics group group-by hashmap histogram locks reduce scatter textbook; do
   says out "list of benchmarks" "^$name +[a-z]"
 done
 
@@ -664,7 +664,7 @@ completes 'cuda' cuatomic demo --backend = cu
 completes 'cpu' cuatomic demo -b cp
 completes "$tmp/binary" cuatomic demo "$tmp/bin"
 completes '--help' cuatomic info ''
-completes 'append atomics group hashmap histogram locks reduce scatter textbook' cuatomic bench ''
+completes 'append atomics group group-by hashmap histogram locks reduce scatter textbook' cuatomic bench ''
 completes 'locks' cuatomic bench --quick l
 completes '--backend= --help --quick --threads=' cuatomic bench --
 completes 'cpu' cuatomic bench --backend = cp

@@ -23,6 +23,7 @@ static const struct benchmark {
 	{"append", "filters: elements below a limit, or by flags; partitions", bench_append, NULL},
 	{"atomics", "atomic operations on one address and on many", bench_atomics, NULL},
 	{"group", "sums and maps divided among several GPUs, on GPUs only", NULL, NULL},
+	{"group-by", "values combined by key, on a GPU only", NULL, NULL},
 	{"hashmap", "bulk calls and calls in kernels of the map of unique keys", bench_hashmap,
 	 "maps"},
 	{"histogram", "counts of bytes, letters, even bins and bins between edges", bench_histogram,

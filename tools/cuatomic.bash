@@ -56,7 +56,7 @@ _cuatomic() {
     ;;
   *)
     if [ "$command" = bench ]; then
-      mapfile -t COMPREPLY < <(compgen -W "append atomics group hashmap histogram locks reduce scatter textbook" -- "$current")
+      mapfile -t COMPREPLY < <(compgen -W "append atomics group group-by hashmap histogram locks reduce scatter textbook" -- "$current")
       return
     fi
     # quote file names with spaces
