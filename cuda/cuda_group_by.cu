@@ -54,6 +54,7 @@ template <enum cua__group_step STEP> step_kernel *kernel_of(int wide)
 static step_kernel *kernel_for(enum cua__group_step step, int wide)
 {
 	switch (step) {
+	case CUA__GROUP_CLEAR: return kernel_of<CUA__GROUP_CLEAR>(wide);
 	case CUA__GROUP_CLAIM: return kernel_of<CUA__GROUP_CLAIM>(wide);
 	case CUA__GROUP_FLAG: return kernel_of<CUA__GROUP_FLAG>(wide);
 	case CUA__GROUP_ORDER: return kernel_of<CUA__GROUP_ORDER>(wide);

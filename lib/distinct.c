@@ -130,8 +130,7 @@ enum cua_status cua__distinct_run(struct cua_context *ctx, const struct cua__dis
 	memset(&j, 0, sizeof(j));
 	j.d = *d;
 	j.d.seed = cua__random_seed().lo;
-	/* every slot becomes EMPTY */
-	status = ctx->runtime->set_bytes(ctx, d->table, 0xff, (size_t)d->slots * number_size(d));
+	status = ops->run(ctx, CUA__GROUP_CLEAR, &j, d->slots);
 	if (!status)
 		status = ops->run(ctx, CUA__GROUP_CLAIM, &j, d->n);
 	if (!status)

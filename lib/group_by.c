@@ -278,9 +278,26 @@ static size_t most_scratch(struct cua_context *ctx, const struct aggregate *a,
 	return most > sums ? most : sums;
 }
 
+/* Whether the scatters of an aggregate need numbers without the rows of null values. */
+static int needs_masked(const struct aggregate *a)
+{
+	return a->has_mask && a->op != CUA_AGGREGATE_COUNT && a->op != CUA_AGGREGATE_FIRST &&
+	       a->op != CUA_AGGREGATE_LAST;
+}
+
+/* Places these numbers, which aggregates with the same mask share; NULL if none needs them. */
+static void *place_masked(const struct cua__distinct *d, const struct aggregate *a, uint32_t count,
+			  struct cua__arena *arena)
+{
+	for (uint32_t i = 0; i < count; i++)
+		if (needs_masked(&a[i]))
+			return cua__arena_next(arena, (size_t)d->n * number_size(d));
+	return NULL;
+}
+
 /* Places the arrays of an aggregate; d->room is not 0. */
 static void place(struct cua_context *ctx, const struct cua__distinct *d, const struct aggregate *a,
-		  struct cua__arena *arena, struct placed *p)
+		  void *masked, struct cua__arena *arena, struct placed *p)
 {
 	const size_t n = (size_t)d->n, groups = (size_t)d->room * sizeof(double);
 	struct cua__group_job *j = &p->j;
@@ -300,8 +317,8 @@ static void place(struct cua_context *ctx, const struct cua__distinct *d, const 
 	p->values = scatter_of(d, scatter_op(a->op), varies ? CUA_F64 : a->type, a->result_type);
 	p->ones = scatter_of(d, CUA_SCATTER_ADD, CUA_U8, CUA_U64);
 	p->sums = scatter_of(d, CUA_SCATTER_ADD, CUA_F64, CUA_F64);
-	if (a->has_mask && !picks && a->op != CUA_AGGREGATE_COUNT)
-		j->index = j->masked = cua__arena_next(arena, n * number_size(d));
+	if (needs_masked(a))
+		j->index = j->masked = masked;
 	if (varies || a->op == CUA_AGGREGATE_COUNT)
 		j->ones = cua__arena_next(arena, n);
 	if (picks)
@@ -390,18 +407,38 @@ static enum cua_status run_pick(struct cua_context *ctx, const struct aggregate 
 static enum cua_status run_aggregate(struct cua_context *ctx, const struct aggregate *a,
 				     struct placed *p)
 {
-	enum cua_status status = CUA_OK;
-
 	if (a->op == CUA_AGGREGATE_COUNT)
 		return run_count(ctx, p, a->out);
 	if (a->op == CUA_AGGREGATE_FIRST || a->op == CUA_AGGREGATE_LAST)
 		return run_pick(ctx, a, &p->j);
-	if (p->j.masked)
-		status = CUA__OPS(ctx, group_by)->run(ctx, CUA__GROUP_MASK, &p->j, p->j.d.n);
-	if (status)
-		return status;
 	return a->op == CUA_AGGREGATE_VARIANCE ? run_variance(ctx, p)
 					       : scatter(ctx, p, p->values, a->values, a->out);
+}
+
+/* Runs the aggregates. The masked numbers are made again only if the mask changes. */
+static enum cua_status run_aggregates(struct cua_context *ctx, const struct cua__distinct *d,
+				      const struct aggregate *a, uint32_t count, uint64_t targets,
+				      struct cua__arena arena)
+{
+	void *masked = place_masked(d, a, count, &arena);
+	const struct aggregate *made = NULL;
+	enum cua_status status = CUA_OK;
+	struct cua__arena scratch;
+	struct placed p;
+
+	for (uint32_t i = 0; i < count && !status; i++) {
+		scratch = arena;
+		place(ctx, d, &a[i], masked, &scratch, &p);
+		p.j.targets = targets;
+		if (needs_masked(&a[i]) &&
+		    (!made || made->valid != a[i].valid || made->valid_bits != a[i].valid_bits)) {
+			status = CUA__OPS(ctx, group_by)->run(ctx, CUA__GROUP_MASK, &p.j, d->n);
+			made = &a[i];
+		}
+		if (!status)
+			status = run_aggregate(ctx, &a[i], &p);
+	}
+	return status;
 }
 
 /* ---- the steps that both calls share ---- */
@@ -421,9 +458,12 @@ static size_t scratch_bytes(struct cua_context *ctx, const struct cua__distinct 
 	kept = arena.used;
 	cua__distinct_place_scratch(ctx, &placed, &arena);
 	most = arena.used;
+	arena.used = kept;
+	place_masked(d, a, count, &arena);
+	kept = arena.used;
 	for (uint32_t i = 0; i < count && d->room; i++) {
 		arena.used = kept;
-		place(ctx, d, &a[i], &arena, &p);
+		place(ctx, d, &a[i], NULL, &arena, &p);
 		most = arena.used > most ? arena.used : most;
 	}
 	return most;
@@ -485,13 +525,12 @@ enum cua_status cua_group_by(struct cua_context *ctx, const struct cua_group_by_
 			     uint64_t capacity, void *out_keys, uint64_t *groups)
 {
 	struct aggregate a[CUA_AGGREGATES_MAX];
-	struct cua__arena arena, scratch;
+	struct cua__arena arena;
 	struct cua__distinct d;
 	struct cua__call call;
 	enum cua_status status;
 	uint64_t targets = 0;
 	void *keys_at, *user = NULL;
-	struct placed p;
 
 	status = plan(ctx, options, key_type, n, aggregates, aggregates_count, capacity, &d, a);
 	if (!status)
@@ -508,12 +547,8 @@ enum cua_status cua_group_by(struct cua_context *ctx, const struct cua_group_by_
 				     (uint64_t *)user, &arena, &targets);
 	if (!status)
 		status = store_keys(ctx, &d, targets, keys_at);
-	for (uint32_t i = 0; i < aggregates_count && targets && !status; i++) {
-		scratch = arena;
-		place(ctx, &d, &a[i], &scratch, &p);
-		p.j.targets = targets;
-		status = run_aggregate(ctx, &a[i], &p);
-	}
+	if (!status && targets)
+		status = run_aggregates(ctx, &d, a, aggregates_count, targets, arena);
 	return cua__call_end(&call, status);
 }
 
@@ -609,12 +644,11 @@ static enum cua_status check_unique(struct cua_context *ctx, struct cua__distinc
 /* Stores the outputs of found groups. */
 static enum cua_status store_unique(struct cua_context *ctx, const struct cua__distinct *d,
 				    const struct unique *u, uint64_t targets,
-				    struct cua__arena *arena)
+				    struct cua__arena arena)
 {
 	const struct cua__group_by_ops *ops = CUA__OPS(ctx, group_by);
 	enum cua_status status = CUA_OK;
 	struct cua__group_job j;
-	struct placed p;
 
 	if (u->inverse && !d->room)
 		return ctx->runtime->set_bytes(ctx, u->inverse, 0xff, (size_t)d->n * u->index_size);
@@ -629,9 +663,7 @@ static enum cua_status store_unique(struct cua_context *ctx, const struct cua__d
 		status = ops->run(ctx, CUA__GROUP_FIRST_ROWS, &j, targets);
 	if (!u->counts || status)
 		return status;
-	place(ctx, d, &u->count, arena, &p);
-	p.j.targets = targets;
-	return run_aggregate(ctx, &u->count, &p);
+	return run_aggregates(ctx, d, &u->count, 1, targets, arena);
 }
 
 enum cua_status cua_unique(struct cua_context *ctx, const struct cua_unique_options *options,
@@ -664,7 +696,7 @@ enum cua_status cua_unique(struct cua_context *ctx, const struct cua_unique_opti
 	if (!status)
 		status = store_keys(ctx, &d, targets, keys_at);
 	if (!status)
-		status = store_unique(ctx, &d, &u, targets, &arena);
+		status = store_unique(ctx, &d, &u, targets, arena);
 	return cua__call_end(&call, status);
 }
 

@@ -129,12 +129,26 @@ static void make_aggregate(const struct group_call *c, struct cua_aggregate *a,
 						    : test_random(seed) | 1);
 }
 
+/* Whether aggregate i has the mask of the preceding aggregate. */
+static int shares_mask(const struct group_call *c, uint32_t i)
+{
+	return i && c->aggregate[i].valid && c->aggregate[i].valid == c->aggregate[i - 1].valid;
+}
+
+static void share_mask(struct group_call *c, uint32_t i)
+{
+	free((void *)c->aggregate[i].valid);
+	c->aggregate[i].valid = c->aggregate[i - 1].valid;
+	c->aggregate[i].valid_bits = c->aggregate[i - 1].valid_bits;
+}
+
 static void free_call(struct group_call *c)
 {
 	free(c->keys);
 	for (uint32_t i = 0; i < c->count; i++) {
 		free((void *)c->aggregate[i].values);
-		free((void *)c->aggregate[i].valid);
+		if (!shares_mask(c, i))
+			free((void *)c->aggregate[i].valid);
 	}
 }
 
@@ -212,7 +226,9 @@ static struct outcome run_call(struct cua_context *ctx, const struct group_call 
 	out_keys = poisoned(ctx, r.room * key_size);
 	for (uint32_t i = 0; i < c->count; i++) {
 		a[i].values = uploaded(ctx, a[i].values, c->n * cua_type_size(a[i].type));
-		a[i].valid = uploaded(ctx, a[i].valid, a[i].valid_bits ? (c->n + 7) / 8 : c->n);
+		a[i].valid = shares_mask(c, i) ? a[i - 1].valid
+					       : uploaded(ctx, a[i].valid,
+							  a[i].valid_bits ? (c->n + 7) / 8 : c->n);
 		a[i].out = poisoned(ctx, r.room * cua_type_size(result_of(&a[i])));
 	}
 	ck_assert_cua(cua_group_by(ctx, &o, c->key_type, c->n, keys, a, c->count, c->capacity,
@@ -224,7 +240,7 @@ static struct outcome run_call(struct cua_context *ctx, const struct group_call 
 		r.out[i] = downloaded(ctx, a[i].out, r.room * cua_type_size(result_of(&a[i])));
 		if (a[i].values)
 			test_free(ctx, (void *)a[i].values);
-		if (a[i].valid)
+		if (a[i].valid && !shares_mask(c, i))
 			test_free(ctx, (void *)a[i].valid);
 	}
 	test_free(ctx, keys);
@@ -313,8 +329,11 @@ static void check_random(struct cua_context *ctx, struct group_call *c, enum spr
 
 	snprintf(what, sizeof(what), "%s keys, %s values", spread_names[spread], kind_names[kind]);
 	make_keys(c, spread, seed);
-	for (uint32_t i = 0; i < c->count; i++)
+	for (uint32_t i = 0; i < c->count; i++) {
 		make_aggregate(c, &c->aggregate[i], kind, seed);
+		if (i && test_random(seed) % 2)
+			share_mask(c, i);
+	}
 	check(ctx, c, what);
 	free_call(c);
 }
@@ -991,7 +1010,9 @@ static void check_captured(struct cua_context *ctx, cudaStream_t stream, const s
 	memcpy(a, c->aggregate, sizeof(a));
 	for (uint32_t i = 0; i < c->count; i++) {
 		a[i].values = uploaded(ctx, a[i].values, c->n * cua_type_size(a[i].type));
-		a[i].valid = uploaded(ctx, a[i].valid, a[i].valid_bits ? (c->n + 7) / 8 : c->n);
+		a[i].valid = shares_mask(c, i) ? a[i - 1].valid
+					       : uploaded(ctx, a[i].valid,
+							  a[i].valid_bits ? (c->n + 7) / 8 : c->n);
 		a[i].out = poisoned(ctx, c->n * cua_type_size(result_of(&a[i])));
 	}
 	ck_assert_cua(cua_context_synchronize(ctx));
@@ -1011,7 +1032,7 @@ static void check_captured(struct cua_context *ctx, cudaStream_t stream, const s
 	for (uint32_t i = 0; i < c->count; i++) {
 		got.out[i] = downloaded(ctx, a[i].out, c->n * cua_type_size(result_of(&a[i])));
 		test_free(ctx, (void *)a[i].values);
-		if (a[i].valid)
+		if (a[i].valid && !shares_mask(c, i))
 			test_free(ctx, (void *)a[i].valid);
 	}
 	compare(c, &g, "a graph", &got);
@@ -1045,8 +1066,11 @@ START_TEST(test_workspace)
 		c.order = turn % 2 ? CUA_KEY_ORDER_SORTED : CUA_KEY_ORDER_FIRST;
 		add_operations(&c, types[turn]);
 		make_keys(&c, turn < 2 ? SOME : MANY, &seed);
-		for (uint32_t i = 0; i < c.count; i++)
+		for (uint32_t i = 0; i < c.count; i++) {
 			make_aggregate(&c, &c.aggregate[i], KIND_OUTLIER, &seed);
+			if (i % 3)
+				share_mask(&c, i);
+		}
 		o = options_of(&c);
 		ck_assert_cua(cua_group_by_workspace(ctx, &o, c.key_type, n, c.aggregate, c.count,
 						     c.capacity, &bytes));

@@ -53,6 +53,7 @@ struct cua__distinct {
 
 /* The steps, and their items. */
 enum cua__group_step {
+	CUA__GROUP_CLEAR,      /* slots: EMPTY */
 	CUA__GROUP_CLAIM,      /* rows: finds or claims the slot of the key */
 	CUA__GROUP_FLAG,       /* rows: marks the first rows */
 	CUA__GROUP_ORDER,      /* groups: before the sort */

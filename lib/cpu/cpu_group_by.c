@@ -71,6 +71,7 @@ static void run_share(enum cua__group_step step, const struct cua__group_job *j,
 	const int wide = j->d.wide;
 
 	switch (step) {
+		CASE(CUA__GROUP_CLEAR)
 		CASE(CUA__GROUP_CLAIM)
 		CASE(CUA__GROUP_FLAG)
 		CASE(CUA__GROUP_ORDER)

@@ -449,7 +449,7 @@ CUA_FORCE void cua__group_store_number(const struct cua__group_job *j, uint64_t 
 		CUA_WRITE(((uint32_t *)j->out)[i], (uint32_t)v);
 }
 
-/* An item of a step that has rows. */
+/* An item of a step that has rows or slots. */
 CUA_FORCE void cua__group_row_step(enum cua__group_step step, const struct cua__group_job *j,
 				   uint64_t i, int wide)
 {
@@ -459,6 +459,7 @@ CUA_FORCE void cua__group_row_step(enum cua__group_step step, const struct cua__
 	double x;
 
 	switch (step) {
+	case CUA__GROUP_CLEAR: cua__number_set(d->table, i, CUA__GROUP_NONE, wide); break;
 	case CUA__GROUP_CLAIM:
 		key = cua__group_key(d, i);
 		cua__group_claim(d, i, key, cua__group_home(d, key), wide);
@@ -524,14 +525,14 @@ CUA_FORCE void cua__group_group_step(enum cua__group_step step, const struct cua
 	}
 }
 
-/* Whether the items of a step are rows, groups, or else for a warp each. */
+/* Whether the items of a step are rows or slots, or are for a warp each; if neither, groups. */
 CUA_FORCE int cua__group_has_rows(enum cua__group_step step)
 {
-	return step == CUA__GROUP_CLAIM || step == CUA__GROUP_FLAG || step == CUA__GROUP_NUMBER ||
-	       step == CUA__GROUP_MASK || step == CUA__GROUP_ONES || step == CUA__GROUP_LEAST_ROW ||
-	       step == CUA__GROUP_GREATEST_ROW || step == CUA__GROUP_CONVERT ||
-	       step == CUA__GROUP_SUBTRACT || step == CUA__GROUP_SQUARE ||
-	       step == CUA__GROUP_INVERSE;
+	return step == CUA__GROUP_CLEAR || step == CUA__GROUP_CLAIM || step == CUA__GROUP_FLAG ||
+	       step == CUA__GROUP_NUMBER || step == CUA__GROUP_MASK || step == CUA__GROUP_ONES ||
+	       step == CUA__GROUP_LEAST_ROW || step == CUA__GROUP_GREATEST_ROW ||
+	       step == CUA__GROUP_CONVERT || step == CUA__GROUP_SUBTRACT ||
+	       step == CUA__GROUP_SQUARE || step == CUA__GROUP_INVERSE;
 }
 
 CUA_FORCE int cua__group_has_warps(enum cua__group_step step)
