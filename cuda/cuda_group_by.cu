@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include "kernels/group_by_kernel.h"
+#include "kernels/group_by_regions.h"
 #include "launch.h"
 
 #define THREADS 256u
@@ -10,6 +11,9 @@
 /* Warps that sort groups: for each multiprocessor, and the least groups of a warp. */
 #define PARTS_PER_PROCESSOR 32u
 #define PART_LEAST 256u
+#define COUNT_THREADS 1024u
+#define PARTITION_THREADS 512u
+#define ACCUMULATE_THREADS 512u
 
 namespace
 {
@@ -36,6 +40,43 @@ __global__ void __launch_bounds__(THREADS)
 
 	for (uint64_t i = (uint64_t)blockIdx.x * (THREADS / 32) + warp; i < n; i += stride)
 		cua__group_item(STEP, &j, i, known(counters[warp]), WIDE);
+}
+
+__global__ void __launch_bounds__(COUNT_THREADS)
+	count_kernel(const __grid_constant__ struct cua__regions_job j)
+{
+	__shared__ uint32_t count[CUA__REGIONS];
+
+	cua__regions_count(&j, count);
+}
+
+__global__ void __launch_bounds__(COUNT_THREADS)
+	plan_kernel(const __grid_constant__ struct cua__regions_job j)
+{
+	__shared__ uint32_t sum[CUA__REGIONS];
+
+	cua__regions_plan(&j, sum);
+}
+
+template <unsigned SIZE>
+__global__ void __launch_bounds__(PARTITION_THREADS, 2)
+	partition_kernel(const __grid_constant__ struct cua__regions_job j)
+{
+	extern __shared__ uint32_t memory[];
+	const struct cua__regions_stage stage = cua__regions_stage_at(known(memory));
+
+	cua__regions_partition(&j, &stage, SIZE, PARTITION_THREADS);
+}
+
+/* TYPE is NONE if there are no values. */
+template <enum cua_type TYPE>
+__global__ void __launch_bounds__(ACCUMULATE_THREADS, 2)
+	accumulate_kernel(const __grid_constant__ struct cua__regions_job j)
+{
+	extern __shared__ uint32_t memory[];
+
+	cua__regions_accumulate(&j, (struct cua__regions_block *)known(memory),
+				TYPE == CUA_NONE ? 4 : 8, TYPE);
 }
 
 typedef void step_kernel(struct cua__group_job, uint64_t);
@@ -96,5 +137,82 @@ static uint32_t cuda_parts(struct cua_context *ctx, uint64_t n)
 	return (uint32_t)(wanted < most ? wanted : most);
 }
 
+/* ---- calls in regions ---- */
+
+/* The next `bytes` bytes of scratch memory, or of none. */
+static void *next(char **at, size_t bytes)
+{
+	void *p = *at;
+
+	*at += cua__scratch_size(bytes);
+	return p;
+}
+
+/* Sets the addresses. The first *zeros bytes must be zero. */
+static size_t lay(struct cua__regions_job *j, char *base, size_t *zeros)
+{
+	char *at = base;
+
+	j->state = (struct cua__regions_state *)next(&at, sizeof(*j->state));
+	j->count = (uint32_t *)next(&at, CUA__REGIONS * sizeof(uint32_t));
+	*zeros = (size_t)(at - base);
+	j->cursor = (uint32_t *)next(&at, CUA__REGIONS * sizeof(uint32_t));
+	j->before = (uint32_t *)next(&at, (CUA__REGIONS + 1) * sizeof(uint32_t));
+	j->record = next(&at, (size_t)j->n * (j->type == CUA_NONE ? 4 : 8));
+	return (size_t)(at - base);
+}
+
+static size_t cuda_regions_scratch(const struct cua__regions_job *j)
+{
+	struct cua__regions_job placed = *j;
+	size_t zeros;
+
+	return lay(&placed, NULL, &zeros);
+}
+
+/* Launches a kernel with dynamic shared memory, two blocks on each multiprocessor. */
+static enum cua_status launch(struct cua_context *ctx, void (*kernel)(struct cua__regions_job),
+			      unsigned threads, size_t bytes, const struct cua__regions_job *j)
+{
+	enum cua_status status = cua__cuda_status(
+		ctx, cudaFuncSetAttribute((const void *)kernel,
+					  cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
+
+	return status ? status
+		      : cua__launch(ctx, kernel, 2 * (unsigned)ctx->processors, threads, bytes, *j);
+}
+
+static enum cua_status cuda_regions(struct cua_context *ctx, struct cua__regions_job *j,
+				    void *scratch)
+{
+	const int sums = j->type != CUA_NONE;
+	const uint32_t record = sums ? 8 : 4;
+	/* a multiprocessor keeps 1 KiB of each block */
+	const uint32_t bytes = (uint32_t)ctx->shared_bytes / 2 - 1024;
+	enum cua_status status;
+	size_t zeros;
+
+	lay(j, (char *)scratch, &zeros);
+	j->entries = (bytes - cua__regions_table_bytes(0, sums)) / (2 * record) & ~3u;
+	status = ctx->runtime->set_bytes(ctx, scratch, 0, zeros);
+	if (!status)
+		status = cua__launch(ctx, count_kernel, cua__grid(ctx, j->n, 4 * COUNT_THREADS, 2),
+				     COUNT_THREADS, 0, *j);
+	if (!status)
+		status = cua__launch(ctx, plan_kernel, 1, COUNT_THREADS, 0, *j);
+	if (!status)
+		status = launch(ctx, sums ? partition_kernel<8> : partition_kernel<4>,
+				PARTITION_THREADS,
+				cua__regions_stage_bytes(PARTITION_THREADS, record), j);
+	return status ? status
+		      : launch(ctx,
+			       j->type == CUA_F32   ? accumulate_kernel<CUA_F32>
+			       : j->type == CUA_I32 ? accumulate_kernel<CUA_I32>
+			       : j->type == CUA_U32 ? accumulate_kernel<CUA_U32>
+						    : accumulate_kernel<CUA_NONE>,
+			       ACCUMULATE_THREADS, cua__regions_table_bytes(j->entries, sums), j);
+}
+
 /* In the order of the struct's members. */
-const struct cua__group_by_ops cua__cuda_group_by = {cuda_run, cuda_parts};
+const struct cua__group_by_ops cua__cuda_group_by = {cuda_run, cuda_parts, cuda_regions_scratch,
+						     cuda_regions};

@@ -31,6 +31,7 @@ enum cua_status cua__distinct_plan(struct cua__distinct *d, enum cua_type key_ty
 	d->n = n;
 	d->room = capacity < n ? capacity : n;
 	d->sorted = order == CUA_KEY_ORDER_SORTED;
+	d->any = order == CUA_KEY_ORDER_ANY;
 	/* at most 2 of 3 slots are used, so that probe sequences stay short */
 	d->slots = n + n / 2 + 16;
 	d->wide = d->slots > CUA__DISTINCT_NARROW;

@@ -120,7 +120,7 @@ static enum cua_status plan(const struct cua_context *ctx,
 	if (cua__options(options, &o, sizeof(o)))
 		return CUA_ERROR_VALUE;
 	if ((int)o.mode < CUA_REDUCE_AUTO || o.mode > CUA_REDUCE_EXACT ||
-	    (int)o.order < CUA_KEY_ORDER_AUTO || o.order > CUA_KEY_ORDER_SORTED ||
+	    (int)o.order < CUA_KEY_ORDER_AUTO || o.order > CUA_KEY_ORDER_ANY ||
 	    count > CUA_AGGREGATES_MAX)
 		return CUA_ERROR_VALUE;
 	for (uint32_t i = 0; i < count && !status; i++)
@@ -517,6 +517,97 @@ static enum cua_status store_keys(struct cua_context *ctx, const struct cua__dis
 	return CUA__OPS(ctx, group_by)->run(ctx, CUA__GROUP_KEYS, &j, targets);
 }
 
+/* ---- calls in regions ---- */
+
+/* Fewer rows are faster by steps. */
+#ifndef CUA__REGIONS_ROWS
+#define CUA__REGIONS_ROWS (1u << 20)
+#endif
+
+/*
+ * Whether the call may be in regions, by its types; fills *j, with the addresses that are known. a:
+ * the aggregates.
+ */
+static int plan_regions(struct cua_context *ctx, const struct cua__distinct *d,
+			const struct aggregate *a, uint32_t count, struct cua__regions_job *j)
+{
+	memset(j, 0, sizeof(*j));
+	if (!CUA__OPS(ctx, group_by)->regions || !d->any || d->n < CUA__REGIONS_ROWS ||
+	    d->n > UINT32_MAX || (d->key_type != CUA_I32 && d->key_type != CUA_U32))
+		return 0;
+	j->n = d->n;
+	j->capacity = d->room;
+	j->keys = d->keys;
+	for (uint32_t i = 0; i < count; i++) {
+		const int is_mean = a[i].op == CUA_AGGREGATE_MEAN;
+
+		if (a[i].has_mask)
+			return 0;
+		if (a[i].op == CUA_AGGREGATE_COUNT && !j->out_count) {
+			j->out_count = a[i].out;
+			continue;
+		}
+		if ((a[i].op != CUA_AGGREGATE_SUM && !is_mean) ||
+		    (a[i].type != CUA_F32 && a[i].type != CUA_I32 && a[i].type != CUA_U32) ||
+		    (j->type != CUA_NONE && (j->type != a[i].type || j->x != a[i].values)) ||
+		    (is_mean ? j->mean_type : j->sum_type) != CUA_NONE)
+			return 0;
+		j->type = a[i].type;
+		j->x = a[i].values;
+		if (is_mean) {
+			j->out_mean = a[i].out;
+			j->mean_type = a[i].result_type;
+		} else {
+			j->out_sum = a[i].out;
+			j->sum_type = a[i].result_type;
+		}
+	}
+	return 1;
+}
+
+/* The scratch memory of a call: by steps, or in regions. */
+static size_t call_bytes(struct cua_context *ctx, const struct cua__distinct *d,
+			 const struct aggregate *a, uint32_t count)
+{
+	const size_t bytes = scratch_bytes(ctx, d, a, count);
+	struct cua__regions_job j;
+	size_t regions;
+
+	if (!plan_regions(ctx, d, a, count, &j))
+		return bytes;
+	regions = CUA__OPS(ctx, group_by)->regions_scratch(&j);
+	return regions > bytes ? regions : bytes;
+}
+
+/*
+ * Runs a call in regions, if it may be and waits in any case. *done is 0 if the outputs are not
+ * valid.
+ */
+static enum cua_status run_regions(struct cua__call *call, struct cua__regions_job *j,
+				   void *out_keys, uint64_t *user, int *done)
+{
+	struct cua_context *ctx = call->ctx;
+	struct cua__regions_state state = {0};
+	enum cua_status status;
+	void *p = NULL;
+
+	j->out_keys = out_keys;
+	j->seed = (uint32_t)cua__random_seed().lo;
+	status = cua__call_scratch(call, CUA__OPS(ctx, group_by)->regions_scratch(j), &p);
+	if (!status)
+		status = CUA__OPS(ctx, group_by)->regions(ctx, j, p);
+	if (!status)
+		status = ctx->runtime->copy(ctx, &state, j->state, sizeof(state));
+	if (!status)
+		status = ctx->runtime->copy(ctx, user, &j->state->groups, sizeof(*user));
+	if (!status)
+		status = ctx->runtime->synchronize(ctx);
+	*done = !status && !state.unfit;
+	if (p)
+		cua__call_give_back(call, p);
+	return status;
+}
+
 /* ---- cua_group_by ---- */
 
 enum cua_status cua_group_by(struct cua_context *ctx, const struct cua_group_by_options *options,
@@ -529,8 +620,10 @@ enum cua_status cua_group_by(struct cua_context *ctx, const struct cua_group_by_
 	struct cua__distinct d;
 	struct cua__call call;
 	enum cua_status status;
+	struct cua__regions_job regions;
 	uint64_t targets = 0;
 	void *keys_at, *user = NULL;
+	int done = 0;
 
 	status = plan(ctx, options, key_type, n, aggregates, aggregates_count, capacity, &d, a);
 	if (!status)
@@ -542,7 +635,9 @@ enum cua_status cua_group_by(struct cua_context *ctx, const struct cua_group_by_
 	status = cua__call_result(&call, groups, sizeof(*groups), sizeof(*groups), &user);
 	if (!status && !n)
 		status = ctx->runtime->set_bytes(ctx, user, 0, sizeof(*groups));
-	else if (!status)
+	else if (!status && call.n_results && plan_regions(ctx, &d, a, aggregates_count, &regions))
+		status = run_regions(&call, &regions, keys_at, (uint64_t *)user, &done);
+	if (!status && n && !done)
 		status = find_groups(&call, &d, scratch_bytes(ctx, &d, a, aggregates_count),
 				     (uint64_t *)user, &arena, &targets);
 	if (!status)
@@ -568,7 +663,7 @@ enum cua_status cua_group_by_workspace(struct cua_context *ctx,
 	status = plan(ctx, options, key_type, n, aggregates, aggregates_count, capacity, &d, a);
 	if (!status)
 		*bytes = cua__scratch_size(sizeof(uint64_t)) +
-			 scratch_bytes(ctx, &d, a, aggregates_count);
+			 call_bytes(ctx, &d, a, aggregates_count);
 	return status;
 }
 
@@ -592,7 +687,7 @@ static enum cua_status plan_unique(const struct cua_context *ctx,
 		return CUA_ERROR_NULL;
 	if (cua__options(options, o, sizeof(*o)))
 		return CUA_ERROR_VALUE;
-	if ((int)o->order < CUA_KEY_ORDER_AUTO || o->order > CUA_KEY_ORDER_SORTED ||
+	if ((int)o->order < CUA_KEY_ORDER_AUTO || o->order > CUA_KEY_ORDER_ANY ||
 	    (o->index_type != CUA_NONE && o->index_type != CUA_U32 && o->index_type != CUA_U64))
 		return CUA_ERROR_VALUE;
 	if (o->index_type == CUA_U32 && n > UINT32_MAX)
@@ -675,9 +770,11 @@ enum cua_status cua_unique(struct cua_context *ctx, const struct cua_unique_opti
 	struct cua__distinct d;
 	struct cua__call call;
 	enum cua_status status;
+	struct cua__regions_job regions;
 	uint64_t targets = 0;
 	void *keys_at, *user = NULL;
 	struct unique u;
+	int done = 0;
 
 	status = plan_unique(ctx, options, key_type, n, capacity, &o, &d, &u);
 	if (!status)
@@ -690,12 +787,15 @@ enum cua_status cua_unique(struct cua_context *ctx, const struct cua_unique_opti
 		status = ctx->runtime->set_bytes(ctx, user, 0, sizeof(*count));
 		return cua__call_end(&call, status);
 	}
-	if (!status)
+	if (!status && call.n_results && !u.first && !u.inverse &&
+	    plan_regions(ctx, &d, &u.count, u.counts != NULL, &regions))
+		status = run_regions(&call, &regions, keys_at, (uint64_t *)user, &done);
+	if (!status && !done)
 		status = find_groups(&call, &d, scratch_bytes(ctx, &d, &u.count, u.counts != NULL),
 				     (uint64_t *)user, &arena, &targets);
-	if (!status)
+	if (!status && !done)
 		status = store_keys(ctx, &d, targets, keys_at);
-	if (!status)
+	if (!status && !done)
 		status = store_unique(ctx, &d, &u, targets, arena);
 	return cua__call_end(&call, status);
 }
@@ -715,6 +815,6 @@ enum cua_status cua_unique_workspace(struct cua_context *ctx,
 	status = plan_unique(ctx, options, key_type, n, capacity, &o, &d, &u);
 	if (!status)
 		*bytes = cua__scratch_size(sizeof(uint64_t)) +
-			 scratch_bytes(ctx, &d, &u.count, o.counts != NULL);
+			 call_bytes(ctx, &d, &u.count, o.counts != NULL);
 	return status;
 }

@@ -70,9 +70,11 @@ enum cua_aggregate_op {
 
 /* The order of the groups. The numbers are ABI. */
 enum cua_key_order {
-	CUA_KEY_ORDER_AUTO = 0,  /* FIRST */
-	CUA_KEY_ORDER_FIRST = 1, /* the order of the first rows */
-	CUA_KEY_ORDER_SORTED = 2 /* ascending keys */
+	CUA_KEY_ORDER_AUTO = 0,   /* FIRST */
+	CUA_KEY_ORDER_FIRST = 1,  /* the order of the first rows */
+	CUA_KEY_ORDER_SORTED = 2, /* ascending keys */
+	/* any order, perhaps another in each run: the fastest for keys and values of 32 bits */
+	CUA_KEY_ORDER_ANY = 3
 };
 
 /* The most aggregates of a call. */

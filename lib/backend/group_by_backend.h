@@ -25,6 +25,7 @@ struct cua__distinct {
 	uint32_t key_size;
 	int wide;
 	int sorted;
+	int any;    /* 1: any order suffices */
 	uint64_t n; /* rows; not 0 */
 	const void *keys;
 	uint64_t room; /* groups that can be stored, at most n */
@@ -99,12 +100,44 @@ struct cua__group_job {
 	uint64_t *valid_count; /* per group */
 };
 
+/* In the scratch memory of a call in regions. */
+struct cua__regions_state {
+	uint64_t groups;
+	uint32_t unfit; /* 1: the outputs are not valid */
+	uint32_t next;  /* region */
+	uint32_t depth; /* of subsets, in the deepest region so far */
+	uint32_t reserved;
+};
+
+/* A call in regions (lib/kernels/group_by_regions.h): keys and values of 32 bits. */
+struct cua__regions_job {
+	uint64_t n, capacity;
+	const uint32_t *keys;
+	const uint32_t *x;  /* F32, I32 or U32; NULL if there are no values */
+	enum cua_type type; /* of x */
+	uint32_t seed;
+	uint32_t *out_keys; /* outputs may be NULL */
+	uint64_t *out_count;
+	void *out_sum, *out_mean;
+	enum cua_type sum_type, mean_type;
+	/* set by the backend */
+	uint32_t entries; /* of a table */
+	struct cua__regions_state *state;
+	uint32_t *count, *cursor; /* per region */
+	uint32_t *before;         /* per region, and one more */
+	void *record;
+};
+
 struct cua__group_by_ops {
 	/* Runs a step for the items 0 to n - 1; n may be 0. */
 	enum cua_status (*run)(struct cua_context *ctx, enum cua__group_step step,
 			       const struct cua__group_job *j, uint64_t n);
 	/* The number of warps that sort up to n groups. */
 	uint32_t (*parts)(struct cua_context *ctx, uint64_t n);
+	/* Calls in regions: the scratch memory, and a run. NULL if the backend has none. */
+	size_t (*regions_scratch)(const struct cua__regions_job *j);
+	enum cua_status (*regions)(struct cua_context *ctx, struct cua__regions_job *j,
+				   void *scratch);
 };
 
 /* Memory that a call divides into arrays. With base NULL only the size is computed. */

@@ -1,0 +1,658 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Group by on a GPU in a single partition of the rows: for keys and values of 32 bits, and groups in any order.
+ *
+ * Source: radix partitioning by hash with tables in shared memory, as in hash joins on GPUs.
+ *
+ * The hash of a key is a permutation of the 32-bit numbers. Its upper bits choose a region, and its
+ * lower bits, the rest, name the key within the region. The kernels are:
+ * 1. Count: the records of each region.
+ * 2. Plan: the first record of each region. A single block.
+ * 3. Partition: a record has the hash and the value of a row. The records are written sorted by
+ *    region.
+ * 4. Accumulate: a block takes a region, and finds its groups in a table in shared memory: for each group
+ *    the rest, the count and the sum. At the end of the region the groups are appended to the outputs.
+ *
+ * A table has buckets of four entries, so that nearly all keys are in the first bucket that they probe. If a
+ * region has too many groups for its table, the block takes only the keys of a subset, and then the
+ * other subsets. Subset s of depth d has the keys with rest mod 2^d = s. A subset that does not fit
+ * is divided in two.
+ *
+ * A sum of floats is a signed integer of 64 bits, in units of a power of two that the block chooses for
+ * the records that it sees first. An element that does not fit goes to a list of the block, and so
+ * does a multiple of 2^64 units when the integer overflows. The sum of a group with such elements is
+ * rounded from digits.
+ *
+ * The call is `unfit` if a region has far more records than the mean, or if a list is full. Then no
+ * output is valid, and the caller takes the steps of group_by_kernel.h instead.
+ *
+ * Argument: an entry changes from 0 to a rest + 1, by compare-and-swap, and never again. All rows of
+ * a key probe the same buckets in the same order, and within a bucket claim the first entry that is 0.
+ * A thread passes an entry only if the entry has another key. So all rows of a key end at the same
+ * entry. Counts and sums are atomic additions of integers, so their order does not matter; the
+ * addition to the lower word returns the carry, as in scatter_kernel.h. Barriers separate clearing,
+ * adding and appending. The ends of kernels publish the records.
+ *
+ * Scope: the device. Memory order: relaxed. Progress: no thread waits for another block. A failed
+ * compare-and-swap means that another thread has claimed the entry. Division into subsets ends,
+ * because a subset of a single rest fits.
+ */
+#ifndef CUATOMIC_KERNELS_GROUP_BY_REGIONS_H
+#define CUATOMIC_KERNELS_GROUP_BY_REGIONS_H
+
+#include "backend/group_by_backend.h"
+#include "kernels/scatter_values.h"
+
+#ifndef CUA__REGIONS_BITS
+#define CUA__REGIONS_BITS 11u
+#endif
+#define CUA__REGIONS (1u << CUA__REGIONS_BITS)
+/* Bits of a rest. */
+#define CUA__REGIONS_REST (32u - CUA__REGIONS_BITS)
+/* A region may have this many times the mean number of records, and so many more. */
+#define CUA__REGIONS_SKEW 8u
+#ifndef CUA__REGIONS_LEAST
+#define CUA__REGIONS_LEAST 65536u
+#endif
+/* Records that a thread sorts at once, and loads at once. */
+#ifndef CUA__REGIONS_SORTS
+#define CUA__REGIONS_SORTS 16u
+#endif
+#define CUA__REGIONS_LOADS 4u
+/* Elements of a block's list. */
+#define CUA__REGIONS_ODD 64u
+/* Buckets that a key probes before its table counts as full. */
+#define CUA__REGIONS_PROBES 32u
+/* Powers of two between the unit and the lowest bit of the largest sampled element; the most. */
+#define CUA__REGIONS_ROOM 28
+#define CUA__REGIONS_MOST 36
+
+#define CUA__REGIONS_IN_BLOCK CUA_RELAXED, CUA_SCOPE_BLOCK, CUA_SPACE_SHARED
+#define CUA__REGIONS_ON_DEVICE CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL
+
+/* A permutation of the 32-bit numbers, and its inverse. */
+CUA_FORCE uint32_t cua__regions_hash(uint32_t key, uint32_t seed)
+{
+	key ^= seed;
+	key = (key ^ key >> 16) * 0x7feb352du;
+	key = (key ^ key >> 15) * 0x846ca68bu;
+	return key ^ key >> 16;
+}
+
+CUA_FORCE uint32_t cua__regions_key(uint32_t hash, uint32_t seed)
+{
+	hash = (hash ^ hash >> 16) * 0x43021123u;
+	hash = (hash ^ hash >> 15 ^ hash >> 30) * 0x1d69e2a5u;
+	return hash ^ hash >> 16 ^ seed;
+}
+
+/* ---- count and plan ---- */
+
+/* count: a word for each region, in shared memory. */
+CUA_FORCE void cua__regions_count(const struct cua__regions_job *j, uint32_t *count)
+{
+	const uint32_t threads = cua_port_block_size();
+	const uint64_t step = (uint64_t)cua_port_grid_size() * threads;
+	uint64_t i = (uint64_t)cua_port_block() * threads + cua_port_thread();
+
+	for (uint32_t r = cua_port_thread(); r < CUA__REGIONS; r += threads)
+		CUA_WRITE(count[r], 0u);
+	cua_port_sync_block();
+	for (; i < j->n; i += 4 * step) {
+		uint32_t key[4];
+
+		CUA__UNROLL
+		for (uint32_t k = 0; k < 4; k++)
+			key[k] = i + k * step < j->n ? CUA_READ(j->keys[i + k * step]) : 0;
+		CUA__UNROLL
+		for (uint32_t k = 0; k < 4; k++)
+			if (i + k * step < j->n)
+				cua_port_add_u32(&count[cua__regions_hash(key[k], j->seed) >>
+							CUA__REGIONS_REST],
+						 1, CUA__REGIONS_IN_BLOCK);
+	}
+	cua_port_sync_block();
+	for (uint32_t r = cua_port_thread(); r < CUA__REGIONS; r += threads) {
+		const uint32_t mine = CUA_READ(count[r]);
+
+		if (mine)
+			cua_port_add_u32(&j->count[r], mine, CUA__REGIONS_ON_DEVICE);
+	}
+}
+
+/* By a single block; sum has a word for each region, in shared memory. */
+CUA_FORCE void cua__regions_plan(const struct cua__regions_job *j, uint32_t *sum)
+{
+	const uint32_t thread = cua_port_thread(), threads = cua_port_block_size();
+	const uint64_t most = j->n / CUA__REGIONS * CUA__REGIONS_SKEW + CUA__REGIONS_LEAST;
+
+	for (uint32_t r = thread; r < CUA__REGIONS; r += threads) {
+		const uint32_t count = CUA_READ(j->count[r]);
+
+		CUA_WRITE(sum[r], count);
+		if (count > most)
+			cua_port_or_b32(&j->state->unfit, 1, CUA__REGIONS_ON_DEVICE);
+	}
+	cua_port_sync_block();
+	for (uint32_t by = 1; by < CUA__REGIONS; by *= 2) {
+		/* from the top down, each thread in steps of the block: no word is read after its change */
+		for (uint32_t base = CUA__REGIONS; base > 0;) {
+			const uint32_t part = base < threads ? base : threads;
+			const uint32_t r = base - part + thread;
+			const uint32_t more = thread < part && r >= by ? CUA_READ(sum[r - by]) : 0;
+
+			cua_port_sync_block();
+			if (thread < part)
+				CUA_WRITE(sum[r], CUA_READ(sum[r]) + more);
+			cua_port_sync_block();
+			base -= part;
+		}
+	}
+	for (uint32_t r = thread; r < CUA__REGIONS; r += threads) {
+		const uint32_t before = r ? CUA_READ(sum[r - 1]) : 0;
+
+		CUA_WRITE(j->before[r], before);
+		CUA_WRITE(j->cursor[r], before);
+	}
+	if (thread == 0)
+		CUA_WRITE(j->before[CUA__REGIONS], (uint32_t)j->n);
+}
+
+/* ---- partition ---- */
+
+/* Shared memory of a partition; `record` has the records of a tile. */
+struct cua__regions_stage {
+	uint32_t *count, *base, *of_warp;
+	void *record;
+};
+
+CUA_FORCE uint32_t cua__regions_stage_bytes(uint32_t threads, uint32_t record)
+{
+	return 4 * (2 * CUA__REGIONS + 32) + threads * CUA__REGIONS_SORTS * record;
+}
+
+CUA_FORCE struct cua__regions_stage cua__regions_stage_at(void *memory)
+{
+	struct cua__regions_stage s;
+
+	s.count = (uint32_t *)memory;
+	s.base = s.count + CUA__REGIONS;
+	s.of_warp = s.base + CUA__REGIONS;
+	s.record = s.of_warp + 32;
+	return s;
+}
+
+CUA_FORCE uint64_t cua__regions_get(const void *record, uint64_t i, uint32_t size)
+{
+	uint32_t narrow;
+
+	if (size == 8)
+		return CUA_READ(((const uint64_t *)record)[i]);
+	narrow = CUA_READ(((const uint32_t *)record)[i]);
+	return narrow;
+}
+
+CUA_FORCE void cua__regions_set(void *record, uint64_t i, uint64_t v, uint32_t size)
+{
+	if (size == 8)
+		CUA_WRITE(((uint64_t *)record)[i], v);
+	else
+		CUA_WRITE(((uint32_t *)record)[i], (uint32_t)v);
+}
+
+/* Replaces the counts of a tile by first positions, and reserves records of each region. */
+CUA_FORCE void cua__regions_reserve(const struct cua__regions_job *j,
+				    const struct cua__regions_stage *sh, uint32_t threads)
+{
+	const uint32_t thread = cua_port_thread(), each = (CUA__REGIONS + threads - 1) / threads;
+	uint32_t sum = 0, before, total = 0, inclusive;
+
+	for (uint32_t r = thread * each; r < thread * each + each && r < CUA__REGIONS; r++)
+		sum += CUA_READ(sh->count[r]);
+	inclusive = sum;
+	CUA__UNROLL
+	for (uint32_t by = 1; by < 32; by *= 2) {
+		const uint32_t below = cua_port_shuffle_u32(CUA__ALL_LANES, inclusive,
+							    (cua_port_lane() - by) & 31);
+
+		inclusive += cua_port_lane() >= by ? below : 0;
+	}
+	if (cua_port_lane() == 31)
+		CUA_WRITE(sh->of_warp[thread / 32], inclusive);
+	cua_port_sync_block();
+	for (uint32_t w = 0; w < thread / 32; w++)
+		total += CUA_READ(sh->of_warp[w]);
+	before = total + inclusive - sum;
+	for (uint32_t r = thread * each; r < thread * each + each && r < CUA__REGIONS; r++) {
+		const uint32_t count = CUA_READ(sh->count[r]);
+
+		CUA_WRITE(sh->count[r], before);
+		if (count)
+			CUA_WRITE(sh->base[r], cua_port_fetch_add_u32(&j->cursor[r], count,
+								      CUA__REGIONS_ON_DEVICE) -
+						       before);
+		before += count;
+	}
+	cua_port_sync_block();
+}
+
+/* threads and size, that of a record, are constants. */
+CUA_FORCE void cua__regions_partition(const struct cua__regions_job *j,
+				      const struct cua__regions_stage *sh, uint32_t size,
+				      uint32_t threads)
+{
+	const uint32_t thread = cua_port_thread(), tile = threads * CUA__REGIONS_SORTS;
+	const uint64_t step = (uint64_t)cua_port_grid_size() * tile;
+
+	if (CUA_READ(j->state->unfit))
+		return;
+	for (uint64_t begin = (uint64_t)cua_port_block() * tile; begin < j->n; begin += step) {
+		const uint32_t used = j->n - begin < tile ? (uint32_t)(j->n - begin) : tile;
+		uint32_t hash[CUA__REGIONS_SORTS], value[CUA__REGIONS_SORTS],
+			rank[CUA__REGIONS_SORTS];
+
+		CUA__UNROLL
+		for (uint32_t k = 0; k < CUA__REGIONS_SORTS; k++) {
+			const uint32_t i = k * threads + thread;
+
+			hash[k] = i < used ? CUA_READ(j->keys[begin + i]) : 0;
+			value[k] = size == 8 && i < used ? CUA_READ(j->x[begin + i]) : 0;
+		}
+		for (uint32_t r = thread; r < CUA__REGIONS; r += threads)
+			CUA_WRITE(sh->count[r], 0u);
+		cua_port_sync_block();
+		CUA__UNROLL
+		for (uint32_t k = 0; k < CUA__REGIONS_SORTS; k++) {
+			hash[k] = cua__regions_hash(hash[k], j->seed);
+			if (k * threads + thread < used)
+				rank[k] = cua_port_fetch_add_u32(
+					&sh->count[hash[k] >> CUA__REGIONS_REST], 1,
+					CUA__REGIONS_IN_BLOCK);
+		}
+		cua_port_sync_block();
+		cua__regions_reserve(j, sh, threads);
+		CUA__UNROLL
+		for (uint32_t k = 0; k < CUA__REGIONS_SORTS; k++)
+			if (k * threads + thread < used)
+				cua__regions_set(sh->record,
+						 CUA_READ(sh->count[hash[k] >> CUA__REGIONS_REST]) +
+							 rank[k],
+						 (uint64_t)value[k] << 32 | hash[k], size);
+		cua_port_sync_block();
+		for (uint32_t i = thread; i < used; i += threads) {
+			const uint64_t record = cua__regions_get(sh->record, i, size);
+			const uint32_t r = (uint32_t)record >> CUA__REGIONS_REST;
+
+			cua__regions_set(j->record, (uint64_t)(CUA_READ(sh->base[r]) + i), record,
+					 size);
+		}
+		cua_port_sync_block();
+	}
+}
+
+/* ---- accumulate ---- */
+
+/* An element that does not fit: its bits, or with `by` a multiple of 2^64 units. */
+struct cua__regions_odd {
+	uint32_t entry;
+	uint32_t bits;
+	int32_t by;
+};
+
+/* Shared memory of an accumulation; the planes of the table follow. */
+struct cua__regions_block {
+	uint64_t first; /* output of the region's groups */
+	uint32_t region;
+	uint32_t top; /* the exponent field of the greatest sampled element */
+	uint32_t full;
+	uint32_t groups, placed;
+	uint32_t odd;
+	struct cua__regions_odd list[CUA__REGIONS_ODD];
+	uint32_t entry[4]; /* entries, counts, lower and upper words of sums */
+};
+CUA_STATIC_ASSERT(offsetof(struct cua__regions_block, entry) % 16 == 0, "buckets are packs");
+
+CUA_FORCE uint32_t cua__regions_table_bytes(uint32_t entries, int sums)
+{
+	return (uint32_t)offsetof(struct cua__regions_block, entry) + entries * (sums ? 16 : 8);
+}
+
+/* A block's view of its table. */
+struct cua__regions_table {
+	struct cua__regions_block *sh;
+	uint32_t *entry, *count, *low, *high;
+	uint32_t entries;
+	int unit; /* the exponent field of an element with the unit as its lowest bit */
+};
+
+CUA_FORCE void cua__regions_add_odd(struct cua__regions_block *sh, uint32_t entry, uint32_t bits,
+				    int by)
+{
+	const uint32_t at = cua_port_fetch_add_u32(&sh->odd, 1, CUA__REGIONS_IN_BLOCK);
+
+	if (at >= CUA__REGIONS_ODD)
+		return;
+	CUA_WRITE(sh->list[at].entry, entry);
+	CUA_WRITE(sh->list[at].bits, bits);
+	CUA_WRITE(sh->list[at].by, (int32_t)by);
+}
+
+/*
+ * The entries of a bucket. Another thread may claim an entry meanwhile: a word is read before or
+ * after that.
+ */
+CUA_FORCE struct cua__pack cua__regions_bucket(const uint32_t *entry, uint32_t bucket)
+{
+	struct cua__pack p;
+
+#ifdef __CUDA_ARCH__
+	/* a single load; the hardware accesses each word at once */
+	p = ((const struct cua__pack *)entry)[bucket];
+#else
+	for (uint32_t k = 0; k < 4; k++)
+		p.word[k] = cua_port_load_b32(&entry[4 * bucket + k], CUA__REGIONS_IN_BLOCK);
+#endif
+	return p;
+}
+
+/* Finds or claims the entry of a rest. Returns the number of entries if there is no room. */
+CUA_FORCE uint32_t cua__regions_find(const struct cua__regions_table *t, uint32_t rest)
+{
+	const uint32_t buckets = t->entries / 4, wanted = rest + 1;
+	uint32_t bucket = (uint32_t)(((uint64_t)rest * buckets) >> CUA__REGIONS_REST);
+
+	for (uint32_t probe = 0; probe < CUA__REGIONS_PROBES;) {
+		const struct cua__pack p = cua__regions_bucket(t->entry, bucket);
+		uint32_t k = 4, seen;
+
+		CUA__UNROLL
+		for (uint32_t e = 4; e-- > 0;)
+			if (p.word[e] == wanted || !p.word[e])
+				k = e;
+		/* an entry is claimed only if the entries before it are: the first of either kind decides */
+		if (k == 4) {
+			bucket = bucket + 1 < buckets ? bucket + 1 : 0;
+			probe++;
+			continue;
+		}
+		k += 4 * bucket;
+		if (p.word[k % 4] == wanted)
+			return k;
+		seen = cua_port_cas_b32(&t->entry[k], 0, wanted, CUA__REGIONS_IN_BLOCK);
+		if (!seen || seen == wanted)
+			return k;
+	}
+	return t->entries;
+}
+
+/* Adds an element of `type` to the sum of an entry. */
+CUA_FORCE void cua__regions_add(const struct cua__regions_table *t, uint32_t entry, uint32_t bits,
+				enum cua_type type)
+{
+	uint32_t old, up, was;
+	int64_t v;
+
+	if (type == CUA_F32) {
+		const uint32_t exponent = bits >> 23 & 0xff;
+		const uint32_t m = exponent ? (bits & 0x7fffff) | 0x800000 : bits & 0x7fffff;
+		const int p = (int)(exponent ? exponent : 1) - t->unit;
+
+		if ((uint32_t)p > CUA__REGIONS_MOST || exponent == 0xff) {
+			if (bits << 1)
+				cua__regions_add_odd(t->sh, entry, bits, 0);
+			return;
+		}
+		v = (int64_t)((uint64_t)m << p);
+		if (bits >> 31)
+			v = -v;
+	} else
+		v = type == CUA_I32 ? (int64_t)(int32_t)bits : (int64_t)bits;
+	old = cua_port_fetch_add_u32(&t->low[entry], (uint32_t)v, CUA__REGIONS_IN_BLOCK);
+	up = (uint32_t)((uint64_t)v >> 32) + (old + (uint32_t)v < old);
+	if (!up)
+		return;
+	was = cua_port_fetch_add_u32(&t->high[entry], up, CUA__REGIONS_IN_BLOCK);
+	if (type == CUA_F32 && ((was ^ (was + up)) & (up ^ (was + up))) >> 31)
+		cua__regions_add_odd(t->sh, entry, 0, up >> 31 ? -1 : 1);
+}
+
+/* The digits of the sum of an entry with odd elements, rounded. */
+CUA__RARE uint64_t cua__regions_digits(const struct cua__regions_table t, uint32_t entry, int64_t v,
+				       enum cua_type type)
+{
+	const int base = CUA__EXACT_POINT - 32 * cua__scatter_low(CUA_F64);
+	const int unit = base + t.unit - 150;
+	int64_t digit[CUA__SCATTER_DIGITS] = {0};
+	uint32_t flags = 0;
+
+	cua__exact_insert(digit, v < 0, v < 0 ? 0 - (uint64_t)v : (uint64_t)v, unit);
+	for (uint32_t k = 0; k < CUA_READ(t.sh->odd); k++) {
+		const int by = (int)CUA_READ(t.sh->list[k].by);
+		struct cua__exact_parts p;
+
+		if (CUA_READ(t.sh->list[k].entry) != entry)
+			continue;
+		p = cua__scatter_parts(CUA_F32, CUA_READ(t.sh->list[k].bits));
+		flags |= p.flags;
+		if (by)
+			cua__exact_insert(digit, by < 0, 1, unit + 64);
+		else if (!p.flags)
+			cua__exact_insert(digit, p.negative, p.mantissa,
+					  p.at - CUA__EXACT_POINT + base);
+	}
+	return cua__scatter_sum_digits(CUA_F64, type, digit, flags, 1, 0);
+}
+
+/* The sum of an entry, rounded to a float type, or as an integer. */
+CUA_FORCE uint64_t cua__regions_sum(const struct cua__regions_table *t, uint32_t entry,
+				    enum cua_type type, enum cua_type result)
+{
+	const int64_t v =
+		(int64_t)((uint64_t)CUA_READ(t->high[entry]) << 32 | CUA_READ(t->low[entry]));
+
+	if (type != CUA_F32)
+		return cua__is_float(result)
+			       ? cua__bits_f64(cua__scatter_f64_of(
+					 type == CUA_I32 ? CUA_I64 : CUA_U64, (uint64_t)v))
+			       : (uint64_t)v;
+	if (CUA_READ(t->sh->odd))
+		return cua__regions_digits(*t, entry, v, result);
+	return cua__scatter_sum_word(result, v, CUA__EXACT_POINT + t->unit - 150, 1, 0);
+}
+
+CUA_FORCE void cua__regions_store(void *out, uint64_t i, uint64_t bits, enum cua_type type)
+{
+	switch (cua__element_size(type)) {
+	case 2: CUA_WRITE(((cua__raw16 *)out)[i], (uint16_t)bits); break;
+	case 4: CUA_WRITE(((cua__raw32 *)out)[i], (uint32_t)bits); break;
+	default: CUA_WRITE(((cua__raw64 *)out)[i], bits);
+	}
+}
+
+/* Appends the groups of the table to the outputs. All threads of the block call. */
+CUA_FORCE void cua__regions_append(const struct cua__regions_job *j,
+				   const struct cua__regions_table *t, int sums, enum cua_type type)
+{
+	const uint32_t thread = cua_port_thread(), threads = cua_port_block_size();
+	const uint32_t lane = cua_port_lane();
+	struct cua__regions_block *sh = t->sh;
+	uint32_t mine = 0;
+
+	for (uint32_t e = thread; e < t->entries; e += threads)
+		mine += CUA_READ(t->entry[e]) != 0;
+	if (mine)
+		cua_port_add_u32(&sh->groups, mine, CUA__REGIONS_IN_BLOCK);
+	cua_port_sync_block();
+	if (thread == 0)
+		CUA_WRITE(sh->first, cua_port_fetch_add_u64(&j->state->groups, CUA_READ(sh->groups),
+							    CUA__REGIONS_ON_DEVICE));
+	cua_port_sync_block();
+	/* the same number of rounds for all lanes of a warp */
+	for (uint32_t begin = thread - lane; begin < t->entries; begin += threads) {
+		const uint32_t e = begin + lane;
+		const uint32_t rest = e < t->entries ? CUA_READ(t->entry[e]) : 0;
+		const uint32_t votes = cua_port_ballot(CUA__ALL_LANES, rest != 0);
+		uint32_t at = 0;
+		uint64_t g;
+
+		if (lane == 0 && votes)
+			at = cua_port_fetch_add_u32(&sh->placed, cua_port_popc_u32(votes),
+						    CUA__REGIONS_IN_BLOCK);
+		at = cua_port_shuffle_u32(CUA__ALL_LANES, at, 0);
+		g = CUA_READ(sh->first) + at + cua_port_popc_u32(votes & ((1u << lane) - 1));
+		if (!rest || g >= j->capacity)
+			continue;
+		if (j->out_keys)
+			CUA_WRITE(j->out_keys[g],
+				  cua__regions_key((CUA_READ(sh->region) << CUA__REGIONS_REST) |
+							   (rest - 1),
+						   j->seed));
+		if (j->out_count)
+			CUA_WRITE(j->out_count[g], (uint64_t)CUA_READ(t->count[e]));
+		if (sums && j->out_sum)
+			cua__regions_store(j->out_sum, g, cua__regions_sum(t, e, type, j->sum_type),
+					   j->sum_type);
+		if (sums && j->out_mean)
+			cua__regions_store(j->out_mean, g,
+					   cua__scatter_mean(j->mean_type,
+							     cua__from_bits_f64(cua__regions_sum(
+								     t, e, type, CUA_F64)),
+							     CUA_READ(t->count[e]), 1, 0),
+					   j->mean_type);
+	}
+	cua_port_sync_block();
+}
+
+/* Adds the records of a subset to the table, which is cleared first. All threads call. */
+CUA_FORCE void cua__regions_subset(const struct cua__regions_job *j,
+				   const struct cua__regions_table *t, uint32_t subset,
+				   uint32_t depth, uint32_t size, enum cua_type type)
+{
+	const uint32_t thread = cua_port_thread(), threads = cua_port_block_size();
+	const uint32_t words = t->entries * (size == 8 ? 4 : 2);
+	const struct cua__pack zero = {{0, 0, 0, 0}};
+	const uint32_t r = CUA_READ(t->sh->region), end = CUA_READ(j->before[r + 1]);
+
+	for (uint32_t i = thread; i < words / 4; i += threads)
+		CUA_WRITE(((struct cua__pack *)t->entry)[i], zero);
+	if (thread == 0) {
+		CUA_WRITE(t->sh->full, 0u);
+		CUA_WRITE(t->sh->groups, 0u);
+		CUA_WRITE(t->sh->placed, 0u);
+		CUA_WRITE(t->sh->odd, 0u);
+	}
+	cua_port_sync_block();
+	for (uint64_t i = (uint64_t)CUA_READ(j->before[r]) + thread; i < end;
+	     i += CUA__REGIONS_LOADS * threads) {
+		uint64_t record[CUA__REGIONS_LOADS];
+
+		CUA__UNROLL
+		for (uint32_t k = 0; k < CUA__REGIONS_LOADS; k++)
+			record[k] = i + k * threads < end
+					    ? cua__regions_get(j->record, i + k * threads, size)
+					    : 0;
+		CUA__UNROLL
+		for (uint32_t k = 0; k < CUA__REGIONS_LOADS; k++) {
+			const uint32_t rest = (uint32_t)record[k] & ((1u << CUA__REGIONS_REST) - 1);
+			uint32_t entry;
+
+			if (i + k * threads >= end || (rest & ((1u << depth) - 1)) != subset)
+				continue;
+			entry = cua__regions_find(t, rest);
+			if (entry == t->entries) {
+				cua_port_store_b32(&t->sh->full, 1, CUA__REGIONS_IN_BLOCK);
+				break;
+			}
+			cua_port_add_u32(&t->count[entry], 1, CUA__REGIONS_IN_BLOCK);
+			if (size == 8)
+				cua__regions_add(t, entry, (uint32_t)(record[k] >> 32), type);
+		}
+	}
+	cua_port_sync_block();
+}
+
+/* Sets the unit for the sampled elements of the region. */
+CUA_FORCE void cua__regions_set_unit(const struct cua__regions_job *j, struct cua__regions_table *t)
+{
+	const uint32_t r = CUA_READ(t->sh->region), begin = CUA_READ(j->before[r]);
+	const uint32_t end = CUA_READ(j->before[r + 1]), thread = cua_port_thread();
+	const uint64_t i = begin + (uint64_t)(end - begin) / 128 * thread;
+
+	if (thread < 128 && i < end) {
+		const uint32_t bits =
+			(uint32_t)(cua__regions_get(j->record, i, 8) >> 32) & 0x7fffffff;
+
+		if (bits && bits < 0x7f800000u)
+			cua_port_max_u32(&t->sh->top, bits >> 23, CUA__REGIONS_IN_BLOCK);
+	}
+	cua_port_sync_block();
+	t->unit = (int)CUA_READ(t->sh->top);
+	t->unit = (t->unit ? t->unit : 1) - CUA__REGIONS_ROOM;
+	if (t->unit < 1)
+		t->unit = 1;
+}
+
+/* size, that of a record, and type, that of the values, are constants. */
+CUA_FORCE void cua__regions_accumulate(const struct cua__regions_job *j,
+				       struct cua__regions_block *sh, uint32_t size,
+				       enum cua_type type)
+{
+	struct cua__regions_table t;
+
+	if (CUA_READ(j->state->unfit))
+		return;
+	t.sh = sh;
+	t.entries = j->entries;
+	t.entry = sh->entry;
+	t.count = t.entry + j->entries;
+	t.low = t.count + j->entries;
+	t.high = t.low + j->entries;
+	t.unit = 1;
+	for (;;) {
+		uint32_t subset = 0, depth, least;
+
+		if (cua_port_thread() == 0) {
+			CUA_WRITE(sh->region, cua_port_fetch_add_u32(&j->state->next, 1,
+								     CUA__REGIONS_ON_DEVICE));
+			CUA_WRITE(sh->top, 0u);
+			/* as deep as earlier regions had to go */
+			CUA_WRITE(sh->full,
+				  cua_port_load_b32(&j->state->depth, CUA__REGIONS_ON_DEVICE));
+		}
+		cua_port_sync_block();
+		if (CUA_READ(sh->region) >= CUA__REGIONS)
+			return;
+		least = depth = CUA_READ(sh->full);
+		cua_port_sync_block();
+		if (size == 8 && type == CUA_F32)
+			cua__regions_set_unit(j, &t);
+		/* all subsets of the least depth, and halves of subsets that do not fit */
+		while (subset >> least == 0 || depth > least) {
+			cua__regions_subset(j, &t, subset, depth, size, type);
+			if (CUA_READ(sh->full)) {
+				depth++;
+				if (cua_port_thread() == 0)
+					cua_port_max_u32(&j->state->depth, depth,
+							 CUA__REGIONS_ON_DEVICE);
+				cua_port_sync_block();
+				continue;
+			}
+			if (CUA_READ(sh->odd) > CUA__REGIONS_ODD) {
+				if (cua_port_thread() == 0)
+					cua_port_or_b32(&j->state->unfit, 1,
+							CUA__REGIONS_ON_DEVICE);
+				return;
+			}
+			cua__regions_append(j, &t, size == 8, type);
+			/* after a second half comes the subset after the whole */
+			while (depth > least && subset >> (depth - 1))
+				subset -= 1u << --depth;
+			if (depth > least)
+				subset += 1u << (depth - 1);
+			else
+				subset++;
+		}
+	}
+}
+
+#endif /* CUATOMIC_KERNELS_GROUP_BY_REGIONS_H */
