@@ -889,7 +889,7 @@ START_TEST(test_many_spills)
 		set_unit(&a, a.unit);
 		shuffle_additions(&a, &seed);
 		/* the room decides on the size of a round */
-		h = make_host_cells(t, cells, a.unit, hot ? a.outside : 2 * a.n);
+		h = make_host_cells(t, cells, a.unit, hot ? room_for(&a) : 2 * a.n);
 		add_all(&h.view, &a, FORMS);
 		expect_demand(&a, &h);
 		old = make_old(&a, result, &seed);
