@@ -28,6 +28,7 @@
 	SIMT_SUITE(chained)                                                                        \
 	SIMT_SUITE(combine)                                                                        \
 	SIMT_SUITE(exact)                                                                          \
+	SIMT_SUITE(exact_cell)                                                                     \
 	SIMT_SUITE(filter)                                                                         \
 	SIMT_SUITE(group_by)                                                                       \
 	SIMT_SUITE(hashmap)                                                                        \
