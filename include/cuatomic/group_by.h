@@ -40,15 +40,17 @@
  *       p = sum(x) / count,  p = p + sum(x - p) / count,  a = sum(x - p),  b = sum((x - p)^2),
  *       max(b - a a / count, 0) / (count - ddof)
  *   The second p rounds the mean almost correctly, so the last difference loses at most about one
- *   bit. The relative error is below 2^-48, unless a sum or a square overflows or underflows. The
- *   result is NaN if a value is NaN or infinite, or if the count is at most ddof.
+ *   bit. The relative error is below 2^-48, unless a sum or a square overflows or underflows. An
+ *   overflow makes the result infinite or NaN. The result is NaN if a value is NaN or infinite, or
+ *   if the count is at most ddof.
  * - FIRST, LAST: the value of the valid row with the lowest or highest row number.
  * A group without valid values has COUNT 0, SUM 0, MEAN and VARIANCE NaN, zero bytes for FIRST and
  * LAST, and for MIN and MAX the greatest and the least value of the type.
  *
  * Scope: a single device. The calls are ordered in the stream. No other thread or stream may access
  *   the outputs, or write the inputs, meanwhile. There are no inline functions.
- * Progress: a call ends for any keys. Seeds are random, so no input is slow in every run.
+ * Progress: a call ends for any keys. The hash has a random seed in each call, and a captured call
+ *   keeps its seed, so no keys are slow in every run.
  */
 #ifndef CUATOMIC_GROUP_BY_H
 #define CUATOMIC_GROUP_BY_H
