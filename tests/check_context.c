@@ -304,6 +304,8 @@ START_TEST(struct_sizes)
 	struct cua_multimap *multimap;
 	struct cua_lock_debug *table;
 	uint64_t *words = test_alloc(ctx, 4096), number, five = 5;
+	const struct cua_exact_cells_f32 no_cells =
+		cua_exact_cells_view_f32(NULL, 0, CUA_EXACT_CELL_UNIT_F32, NULL);
 	union {
 		size_t struct_size;
 		char bytes[1024];
@@ -363,6 +365,7 @@ START_TEST(struct_sizes)
 		   cua_group_by_workspace(ctx, o, CUA_U32, 9, NULL, 0, 9, &bytes), )
 	EVERY_SIZE(cua_unique_options, cua_unique(ctx, o, CUA_U32, 0, NULL, 0, NULL, &number), )
 	EVERY_SIZE(cua_unique_options, cua_unique_workspace(ctx, o, CUA_U32, 9, 9, &bytes), )
+	EVERY_SIZE(cua_exact_cells_options, cua_exact_cells_finish_f32(ctx, o, &no_cells, NULL), )
 #undef EVERY_SIZE
 	cua_hashmap_destroy(map);
 	cua_chained_destroy(chained);

@@ -488,6 +488,53 @@ static void run_exact(struct run *r)
 out:;
 }
 
+/* The status of a call that stores all results even if it returns FULL. */
+static enum cua_status full_is_done(enum cua_status status)
+{
+	return status == CUA_ERROR_FULL ? CUA_OK : status;
+}
+
+static void run_exact_cell(struct run *r)
+{
+	struct cua_exact_cells_options o = CUA_EXACT_CELLS_OPTIONS_INIT;
+	static const struct cua_exact_cell_f32 zeros;
+	struct cua_exact_cells_f32 narrow;
+	struct cua_exact_cells_f64 wide;
+	struct cua_append *buffer = NULL;
+	struct cua_append_view spills;
+	struct cua_exact_fit fit;
+	uint64_t lost = 77;
+	void *cells = NULL;
+
+	DO(cua_exact_range(r->ctx, CUA_F64, n_now, d.x, &fit));
+	TRUE(fit.flags == 0 && fit.outside == 0);
+	DO(cua_append_create(r->ctx, sizeof(struct cua_exact_spill), n_now - 1, &buffer));
+	DO(cua_append_get_view(buffer, &spills));
+	DO(cua_alloc_zero(r->ctx, n_now, sizeof(struct cua_exact_cell_f64), &cells));
+	wide = cua_exact_cells_view_f64((struct cua_exact_cell_f64 *)cells, n_now, fit.unit,
+					&spills);
+	for (size_t i = 0; i < n_now; i++) {
+		cua_exact_cell_add_f64(&wide, i, d.x[i]);
+		/* the last cell has no room */
+		cua_exact_cell_add_f64(&wide, i, 1e300);
+	}
+	o.overwrite = 1;
+	o.lost = &lost;
+	TRUE(cua_exact_cell_add_f64(&wide, n_now - 1, -1e300) == 0);
+	DO(full_is_done(cua_exact_cells_finish_f64(r->ctx, &o, &wide, d.sums)));
+	TRUE(lost == 1 && d.sums[0] == 1e300 && d.sums[n_now - 2] == 1e300 &&
+	     d.sums[n_now - 1] != d.sums[n_now - 1]);
+	narrow = cua_exact_cells_view_f32((struct cua_exact_cell_f32 *)cells, 1,
+					  CUA_EXACT_CELL_UNIT_F32, NULL);
+	DO(cua_fill(r->ctx, cells, 1, sizeof(zeros), &zeros));
+	cua_exact_cell_add_f32(&narrow, 0, 3);
+	DO(cua_exact_cells_finish_f32(r->ctx, &o, &narrow, d.out));
+	TRUE(lost == 0);
+out:
+	cua_free(r->ctx, cells);
+	cua_append_destroy(buffer);
+}
+
 static void run_histogram(struct run *r)
 {
 	struct cua_histogram_options o = CUA_HISTOGRAM_OPTIONS_INIT;
@@ -756,14 +803,23 @@ static const struct scenario {
 	void (*run)(struct run *r);
 	unsigned least[3]; /* least requests with many elements, to notice an early end */
 } scenarios[] = {
-	{"context", run_context, {8, 0, 0}},     {"memory", run_memory, {75, 0, 0}},
-	{"append", run_append, {6, 0, 0}},       {"filter", run_filter, {4, 0, 0}},
-	{"reduce", run_reduce, {5, 1, 0}},       {"exact", run_exact, {4, 0, 0}},
-	{"histogram", run_histogram, {5, 1, 0}}, {"segment", run_segment, {5, 1, 0}},
-	{"scatter", run_scatter, {4, 1, 0}},     {"group by", run_group_by, {3, 1, 0}},
-	{"chained", run_chained, {10, 1, 0}},    {"map", run_map, {12, 1, 0}},
-	{"file", run_file, {10, 1, 12}},         {"multimap", run_multimap, {8, 1, 0}},
-	{"locks", run_locks, {8, 0, 0}},         {"group", run_group, {15, 1, 0}},
+	{"context", run_context, {8, 0, 0}},
+	{"memory", run_memory, {75, 0, 0}},
+	{"append", run_append, {6, 0, 0}},
+	{"filter", run_filter, {4, 0, 0}},
+	{"reduce", run_reduce, {5, 1, 0}},
+	{"exact", run_exact, {4, 0, 0}},
+	{"exact cells", run_exact_cell, {6, 1, 0}},
+	{"histogram", run_histogram, {5, 1, 0}},
+	{"segment", run_segment, {5, 1, 0}},
+	{"scatter", run_scatter, {4, 1, 0}},
+	{"group by", run_group_by, {3, 1, 0}},
+	{"chained", run_chained, {10, 1, 0}},
+	{"map", run_map, {12, 1, 0}},
+	{"file", run_file, {10, 1, 12}},
+	{"multimap", run_multimap, {8, 1, 0}},
+	{"locks", run_locks, {8, 0, 0}},
+	{"group", run_group, {15, 1, 0}},
 };
 
 /* ---- runs ---- */

@@ -604,6 +604,53 @@ static const struct cua_unique_options *unique_options(void)
 	return pick(3) ? &o : NULL;
 }
 
+static const struct cua_exact_cells_options *cells_options(void)
+{
+	static struct cua_exact_cells_options o = CUA_EXACT_CELLS_OPTIONS_INIT;
+	const int known = must_fail; /* wrong options may be accepted */
+
+	o.struct_size = struct_size(sizeof(o));
+	o.result_type = pick(2) ? CUA_NONE : type();
+	o.overwrite = pick(8) ? (int)pick(2) : wild();
+	o.lost = pick(2) ? NULL : out();
+	must_fail = known;
+	return pick(3) ? &o : NULL;
+}
+
+/* A unit in least..most, or one outside. */
+static int unit_in(int least, int most)
+{
+	if (pick(12))
+		return least + (int)pick((uint64_t)(most - least + 1));
+	must_fail = 1;
+	return pick(2) ? least - 1 - (int)pick(9) : most + 1 + (int)pick(9);
+}
+
+/* The fields that both types of views share; cells and spills have any contents. */
+#define CELLS_VIEW(t, least, most)                                                                 \
+	static const struct cua_exact_cells_##t *cells_##t(void)                                   \
+	{                                                                                          \
+		static struct cua_exact_cells_##t v;                                               \
+                                                                                                   \
+		memset(&v, 0, sizeof(v));                                                          \
+		v.cell = out();                                                                    \
+		v.cells = count();                                                                 \
+		v.first = pick(4) ? 0 : pick(2) ? pick(MOST_N) : UINT64_MAX;                       \
+		v.unit = unit_in(least, most);                                                     \
+		v.layout = pick(12) ? CUA_EXACT_CELLS_LAYOUT : (uint32_t)wild();                   \
+		if (pick(4)) {                                                                     \
+			v.spills.items = pick(2) ? out() : (void *)(uintptr_t)in();                \
+			v.spills.cursor = pick(2) ? out() : (void *)(uintptr_t)in();               \
+			v.spills.capacity = count();                                               \
+			v.spills.item_size = pick(8) ? 16 : pick(33);                              \
+			v.spills.layout = pick(12) ? CUA_APPEND_LAYOUT : (uint32_t)pick(3);        \
+		}                                                                                  \
+		return or_null(&v);                                                                \
+	}
+
+CELLS_VIEW(f32, CUA_EXACT_CELL_UNIT_MIN_F32, CUA_EXACT_CELL_UNIT_MAX_F32)
+CELLS_VIEW(f64, CUA_EXACT_CELL_UNIT_MIN_F64, CUA_EXACT_CELL_UNIT_MAX_F64)
+
 static const struct cua_filter_options *filter_options(void)
 {
 	static struct cua_filter_options o = CUA_FILTER_OPTIONS_INIT;
@@ -692,6 +739,12 @@ static struct cua_pitched *new_array(void)
 	return or_null(outputs());
 }
 
+/* The status of a call that stores all results even if it returns FULL. */
+static enum cua_status full_is_done(enum cua_status status)
+{
+	return status == CUA_ERROR_FULL ? CUA_OK : status;
+}
+
 static enum cua_status made_array(enum cua_status status)
 {
 	struct cua_pitched copy;
@@ -770,8 +823,15 @@ static enum cua_status made_array(enum cua_status status)
 	X(cua_device_query, PLAIN,                                                                 \
 	  cua_device_query(BACKEND, (int)pick(4) - 1, with_size(sizeof(struct cua_device_info))))  \
 	X(cua_dot, PLAIN, cua_dot(ctx(), type(), count(), in(), in(), out()))                      \
+	X(cua_exact_cells_finish_f32, PLAIN,                                                       \
+	  full_is_done(cua_exact_cells_finish_f32(ctx(), cells_options(), cells_f32(), out())))    \
+	X(cua_exact_cells_finish_f64, PLAIN,                                                       \
+	  full_is_done(cua_exact_cells_finish_f64(ctx(), cells_options(), cells_f64(), out())))    \
 	X(cua_exact_dot, PLAIN, cua_exact_dot(ctx(), type(), count(), in(), in(), partial()))      \
 	X(cua_exact_finish, PLAIN, cua_exact_finish(ctx(), partial(), type(), out()))              \
+	X(cua_exact_range, PLAIN,                                                                  \
+	  cua_exact_range(ctx(), pick(4) ? (pick(2) ? CUA_F32 : CUA_F64) : type(), count(), in(),  \
+			  out()))                                                                  \
 	X(cua_exact_sum, PLAIN, cua_exact_sum(ctx(), type(), count(), in(), partial()))            \
 	X(cua_fill, PLAIN, cua_fill(ctx(), out(), count(), pattern_bytes(), in()))                 \
 	X(cua_fill_pitched, PLAIN, cua_fill_pitched(ctx(), array(), pattern_bytes(), in()))        \
