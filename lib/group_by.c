@@ -521,7 +521,7 @@ static enum cua_status store_keys(struct cua_context *ctx, const struct cua__dis
 
 /* Fewer rows are faster by steps. */
 #ifndef CUA__REGIONS_ROWS
-#define CUA__REGIONS_ROWS (1u << 20)
+#define CUA__REGIONS_ROWS (1u << 18)
 #endif
 
 /*

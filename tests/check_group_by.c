@@ -251,7 +251,10 @@ static struct outcome run_call(struct cua_context *ctx, const struct group_call 
 static void describe(const struct group_call *c, const char *what, char text[256])
 {
 	snprintf(text, 256, "%s: keys %s, %s, n %zu, capacity %llu", what,
-		 cua_type_name(c->key_type), c->order == CUA_KEY_ORDER_SORTED ? "sorted" : "first",
+		 cua_type_name(c->key_type),
+		 c->order == CUA_KEY_ORDER_SORTED ? "sorted"
+		 : c->order == CUA_KEY_ORDER_ANY  ? "any order"
+						  : "first",
 		 c->n, (unsigned long long)c->capacity);
 }
 
@@ -289,6 +292,39 @@ static void compare(const struct group_call *c, const struct model_groups *g, co
 	}
 }
 
+/* Puts the expected groups in the order of the results, and drops groups that are not stored. */
+static void match_groups(const struct group_call *c, struct model_groups *g,
+			 const struct outcome *got)
+{
+	struct model_row *sorted = test_malloc((size_t)(g->groups + 1) * sizeof(*sorted));
+	uint8_t *taken = calloc((size_t)g->groups + 1, 1);
+
+	ck_assert_ptr_nonnull(taken);
+	memcpy(sorted, g->group, (size_t)g->groups * sizeof(*sorted));
+	qsort(sorted, (size_t)g->groups, sizeof(*sorted), by_key);
+	for (size_t k = 0; k < g->stored; k++) {
+		const struct model_row key = ordered_key(c->key_type, got->keys, k);
+		size_t low = 0, high = (size_t)g->groups;
+
+		while (low < high) {
+			const size_t middle = low + (high - low) / 2;
+
+			if (sorted[middle].hi < key.hi ||
+			    (sorted[middle].hi == key.hi && sorted[middle].lo < key.lo))
+				low = middle + 1;
+			else
+				high = middle;
+		}
+		ck_assert_msg(low < g->groups && sorted[low].hi == key.hi &&
+				      sorted[low].lo == key.lo,
+			      "key %zu is none of the input", k);
+		ck_assert_msg(!taken[low]++, "key %zu is twice in the results", k);
+		g->group[k] = sorted[low];
+	}
+	free(taken);
+	free(sorted);
+}
+
 static void check(struct cua_context *ctx, const struct group_call *c, const char *what)
 {
 	static unsigned turn;
@@ -296,7 +332,10 @@ static void check(struct cua_context *ctx, const struct group_call *c, const cha
 	struct outcome got;
 
 	ck_assert_cua(cua_context_set_threads(ctx, 1 + turn * 5 % 7));
-	got = run_call(ctx, c, (int)(turn++ % 2));
+	/* a waiting call may take another way */
+	got = run_call(ctx, c, c->order == CUA_KEY_ORDER_ANY ? 0 : (int)(turn++ % 2));
+	if (c->order == CUA_KEY_ORDER_ANY)
+		match_groups(c, &g, &got);
 	compare(c, &g, what, &got);
 	free_outcome(&got, c->count);
 	groups_free(&g);
@@ -415,6 +454,54 @@ START_TEST(test_large)
 		c.aggregate[2].op = CUA_AGGREGATE_SUM;
 		c.aggregate[2].type = CUA_F32;
 		check_random(ctx, &c, (enum spread)(_i), (enum kind_of_element)(k % KINDS), &seed);
+	}
+	cua_context_destroy(ctx);
+}
+END_TEST
+
+/* Groups in any order, by as many rows as a GPU needs for another way. */
+START_TEST(test_any_order)
+{
+	static const enum cua_type types[] = {CUA_F32, CUA_I32, CUA_U32, CUA_NONE};
+	static const enum cua_aggregate_op ops[] = {CUA_AGGREGATE_SUM, CUA_AGGREGATE_COUNT,
+						    CUA_AGGREGATE_MEAN};
+	/* the other way begins at 2^18 rows */
+	const size_t n = test_traced() ? 2000
+			 : TEST_BACKEND == CUA_BACKEND_CPU
+				 ? 9000
+				 : (1 << 18) + (size_t)test_scale(0, 5000, 1 << 20);
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	uint64_t seed = test_seed("test_any_order");
+
+	for (int k = 0; k < (test_traced() ? 2 : test_scale(3, 5, 2 * KINDS)); k++) {
+		const uint64_t r = test_random(&seed);
+		struct group_call c = {.key_type = r & 1 ? CUA_U32 : CUA_I32,
+				       .order = CUA_KEY_ORDER_ANY,
+				       .n = n + (r >> 1) % 9999};
+		const enum cua_type type = k % 3 == 2 ? types[(r >> 16) % COUNT(types)] : CUA_F32;
+
+		c.capacity = r >> 24 & 3 ? c.n : (r >> 26) % (c.n + 1);
+		c.count = type == CUA_NONE ? 1 : 3;
+		make_keys(&c, (enum spread)(_i), &seed);
+		for (uint32_t i = 0; i < c.count; i++) {
+			c.aggregate[i].op = type == CUA_NONE ? CUA_AGGREGATE_COUNT : ops[i];
+			c.aggregate[i].type = type;
+		}
+		if (type == CUA_F32 && r >> 60 & 1)
+			c.aggregate[2].result_type = CUA_F64;
+		while (c.count == 3 && (!c.aggregate[0].values || c.aggregate[0].valid)) {
+			free((void *)c.aggregate[0].values);
+			free((void *)c.aggregate[0].valid);
+			c.aggregate[0].valid = NULL;
+			make_aggregate(&c, &c.aggregate[0],
+				       (enum kind_of_element)((r >> 40) % KINDS), &seed);
+		}
+		/* the same values */
+		if (c.count == 3)
+			c.aggregate[2].values = c.aggregate[0].values;
+		check(ctx, &c, "any order");
+		c.aggregate[2].values = NULL;
+		free_call(&c);
 	}
 	cua_context_destroy(ctx);
 }
@@ -855,7 +942,7 @@ static void refused_values(const struct arguments *good)
 	REFUSED(call_with, CUA_ERROR_VALUE, o.struct_size, 3);
 	REFUSED(call_with, CUA_ERROR_VALUE, o.mode, (enum cua_reduce_mode)9);
 	REFUSED(call_with, CUA_ERROR_VALUE, o.mode, (enum cua_reduce_mode) - 1);
-	REFUSED(call_with, CUA_ERROR_VALUE, o.order, (enum cua_key_order)3);
+	REFUSED(call_with, CUA_ERROR_VALUE, o.order, (enum cua_key_order)4);
 	REFUSED(call_with, CUA_ERROR_VALUE, o.order, (enum cua_key_order) - 1);
 	REFUSED(call_with, CUA_ERROR_VALUE, count, CUA_AGGREGATES_MAX + 1);
 	REFUSED(call_with, CUA_ERROR_VALUE, a[1].op, (enum cua_aggregate_op)0);
@@ -881,7 +968,7 @@ static void refused_values(const struct arguments *good)
 	REFUSED(call_with, CUA_ERROR_TYPE, a[0].result_type, CUA_F64);
 	REFUSED(unique_with, CUA_ERROR_NULL, ctx, NULL);
 	REFUSED(unique_with, CUA_ERROR_VALUE, u.struct_size, 1);
-	REFUSED(unique_with, CUA_ERROR_VALUE, u.order, (enum cua_key_order)3);
+	REFUSED(unique_with, CUA_ERROR_VALUE, u.order, (enum cua_key_order)4);
 	REFUSED(unique_with, CUA_ERROR_VALUE, u.index_type, CUA_I32);
 	REFUSED(unique_with, CUA_ERROR_TYPE, key_type, CUA_I8);
 }
@@ -1104,6 +1191,7 @@ static Suite *make_suite(void)
 	tcase_add_loop_test(tc, test_types, 0, (int)COUNT(value_types));
 	tcase_add_test(tc, test_picks);
 	tcase_add_loop_test(tc, test_large, 0, SPREADS);
+	tcase_add_loop_test(tc, test_any_order, 0, SPREADS);
 	tcase_add_test(tc, test_capacity);
 	tcase_add_test(tc, test_permutation);
 	tcase_add_test(tc, test_fast);

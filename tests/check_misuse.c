@@ -560,7 +560,7 @@ static const struct cua_group_by_options *group_by_options(void)
 
 	o.struct_size = struct_size(sizeof(o));
 	o.mode = (enum cua_reduce_mode)pick(6);
-	o.order = (enum cua_key_order)pick(4);
+	o.order = (enum cua_key_order)pick(5);
 	return pick(3) ? &o : NULL;
 }
 
@@ -595,7 +595,7 @@ static const struct cua_unique_options *unique_options(void)
 	const int known = must_fail; /* wrong options may be accepted */
 
 	o.struct_size = struct_size(sizeof(o));
-	o.order = (enum cua_key_order)pick(4);
+	o.order = (enum cua_key_order)pick(5);
 	o.index_type = pick(4) ? (pick(2) ? CUA_U32 : CUA_U64) : type();
 	o.counts = pick(2) ? NULL : out();
 	o.first = pick(2) ? NULL : out();
