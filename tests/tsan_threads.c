@@ -10,6 +10,7 @@
 
 #include <cuatomic/atomic.h>
 #include <cuatomic/atomic_narrow.h>
+#include <cuatomic/exact_cell.h>
 #include <cuatomic/lock.h>
 
 #define THREADS 3
@@ -180,6 +181,44 @@ CUA_DEFINE_ATOMIC(step, u32, (old + operand) % THREADS)
 TURNS(user, uint32_t, step_explicit(&turn_user, 0, CUA_ACQUIRE, AT),
       (void)step_explicit(&turn_user, 1, CUA_RELEASE, AT))
 
+/* Exact cells: the additions of all threads, with spills, and merges of cells of a thread. */
+#define SPILLS (4 * THREADS * ROUNDS)
+static struct cua_exact_cell_f32 narrow_cell;
+static struct cua_exact_cell_f64 wide_cell;
+static struct cua_exact_spill spilled[SPILLS];
+static struct cua_append_cursor spilled_cursor;
+
+static void *cells(void *arg)
+{
+	const struct cua_append_view spills = {
+		spilled, &spilled_cursor, SPILLS, sizeof(spilled[0]), CUA_APPEND_LAYOUT, 0};
+	const struct cua_exact_cells_f32 narrow =
+		cua_exact_cells_view_f32(&narrow_cell, 1, CUA_EXACT_CELL_UNIT_F32, &spills);
+	const struct cua_exact_cells_f64 wide =
+		cua_exact_cells_view_f64(&wide_cell, 1, CUA_EXACT_CELL_UNIT_F64, &spills);
+	struct cua_exact_cell_f64 own = {{0, 0, 0}};
+	const struct cua_exact_cells_f64 mine = cua_exact_cells_private_f64(&wide, &own, 0, 1);
+
+	pthread_barrier_wait(&start);
+	for (int i = 0; i < ROUNDS; i++) {
+		/* the words' ends are passed in both directions */
+		const double big = i / 400 % 2 ? -0x1p54 : 0x1p54;
+
+		cua_exact_cell_add_f32(&narrow, 0, (float)id_of(arg) + 0.5f);
+		cua_exact_cell_add_f64(&wide, 0, big);
+		cua_exact_cell_add_block_f64(&mine, 0, big);
+		if (i % 4 == 0)
+			cua_exact_cell_add_f32(&narrow, 0, 0x1p100f);
+		if (i % 4 == 1)
+			cua_exact_cell_add_warp_f64(1, &wide, 0, 0x1p-1000);
+		if (i % 100 == 99) {
+			cua_exact_cell_merge_f64(&wide, 0, &own);
+			memset(&own, 0, sizeof(own));
+		}
+	}
+	return NULL;
+}
+
 static const struct {
 	const char *name;
 	void *(*body)(void *);
@@ -198,6 +237,7 @@ static const struct {
 	{"add", turns_add},
 	{"loop", turns_loop},
 	{"user", turns_user},
+	{"cells", cells},
 };
 
 int main(int argc, char **argv)
