@@ -13,7 +13,11 @@
 #define PART_LEAST 256u
 #define COUNT_THREADS 1024u
 #define PARTITION_THREADS 512u
+#ifndef ACCUMULATE_THREADS
 #define ACCUMULATE_THREADS 512u
+#endif
+/* Records of a region that a block takes alone in any call. */
+#define REGION_LEAST 65536u
 
 namespace
 {
@@ -193,6 +197,7 @@ static enum cua_status cuda_regions(struct cua_context *ctx, struct cua__regions
 	size_t zeros;
 
 	lay(j, (char *)scratch, &zeros);
+	j->most = j->n / (unsigned)ctx->processors + REGION_LEAST;
 	j->entries = (bytes - cua__regions_table_bytes(0, sums)) / (2 * record) & ~3u;
 	status = ctx->runtime->set_bytes(ctx, scratch, 0, zeros);
 	if (!status)

@@ -121,6 +121,7 @@ struct cua__regions_job {
 	void *out_sum, *out_mean;
 	enum cua_type sum_type, mean_type;
 	/* set by the backend */
+	uint64_t most;    /* records of a region */
 	uint32_t entries; /* of a table */
 	struct cua__regions_state *state;
 	uint32_t *count, *cursor; /* per region */

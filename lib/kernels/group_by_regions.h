@@ -23,7 +23,8 @@
  * does a multiple of 2^64 units when the integer overflows. The sum of a group with such elements is
  * rounded from digits.
  *
- * The call is `unfit` if a region has far more records than the mean, or if a list is full. Then no
+ * The call is `unfit` if a region has more records than the share of a multiprocessor, or if a list is
+ * full. Then no
  * output is valid, and the caller takes the steps of group_by_kernel.h instead.
  *
  * Argument: an entry changes from 0 to a rest + 1, by compare-and-swap, and never again. All rows of
@@ -49,11 +50,6 @@
 #define CUA__REGIONS (1u << CUA__REGIONS_BITS)
 /* Bits of a rest. */
 #define CUA__REGIONS_REST (32u - CUA__REGIONS_BITS)
-/* A region may have this many times the mean number of records, and so many more. */
-#define CUA__REGIONS_SKEW 8u
-#ifndef CUA__REGIONS_LEAST
-#define CUA__REGIONS_LEAST 65536u
-#endif
 /* Records that a thread sorts at once, and loads at once. */
 #ifndef CUA__REGIONS_SORTS
 #define CUA__REGIONS_SORTS 16u
@@ -124,13 +120,12 @@ CUA_FORCE void cua__regions_count(const struct cua__regions_job *j, uint32_t *co
 CUA_FORCE void cua__regions_plan(const struct cua__regions_job *j, uint32_t *sum)
 {
 	const uint32_t thread = cua_port_thread(), threads = cua_port_block_size();
-	const uint64_t most = j->n / CUA__REGIONS * CUA__REGIONS_SKEW + CUA__REGIONS_LEAST;
 
 	for (uint32_t r = thread; r < CUA__REGIONS; r += threads) {
 		const uint32_t count = CUA_READ(j->count[r]);
 
 		CUA_WRITE(sum[r], count);
-		if (count > most)
+		if (count > j->most)
 			cua_port_or_b32(&j->state->unfit, 1, CUA__REGIONS_ON_DEVICE);
 	}
 	cua_port_sync_block();
@@ -455,8 +450,9 @@ CUA_FORCE uint64_t cua__regions_sum(const struct cua__regions_table *t, uint32_t
 			       ? cua__bits_f64(cua__scatter_f64_of(
 					 type == CUA_I32 ? CUA_I64 : CUA_U64, (uint64_t)v))
 			       : (uint64_t)v;
-	if (CUA_READ(t->sh->odd))
-		return cua__regions_digits(*t, entry, v, result);
+	for (uint32_t k = 0; k < CUA_READ(t->sh->odd); k++)
+		if (CUA_READ(t->sh->list[k].entry) == entry)
+			return cua__regions_digits(*t, entry, v, result);
 	return cua__scatter_sum_word(result, v, CUA__EXACT_POINT + t->unit - 150, 1, 0);
 }
 
@@ -542,30 +538,36 @@ CUA_FORCE void cua__regions_subset(const struct cua__regions_job *j,
 		CUA_WRITE(t->sh->odd, 0u);
 	}
 	cua_port_sync_block();
-	for (uint64_t i = (uint64_t)CUA_READ(j->before[r]) + thread; i < end;
-	     i += CUA__REGIONS_LOADS * threads) {
+	for (uint64_t begin = CUA_READ(j->before[r]); begin < end;
+	     begin += CUA__REGIONS_LOADS * threads) {
 		uint64_t record[CUA__REGIONS_LOADS];
 
+		/* all lanes of a warp decide together */
+		if (cua_port_ballot(CUA__ALL_LANES,
+				    cua_port_load_b32(&t->sh->full, CUA__REGIONS_IN_BLOCK) != 0))
+			break;
 		CUA__UNROLL
-		for (uint32_t k = 0; k < CUA__REGIONS_LOADS; k++)
-			record[k] = i + k * threads < end
-					    ? cua__regions_get(j->record, i + k * threads, size)
-					    : 0;
+		for (uint32_t k = 0; k < CUA__REGIONS_LOADS; k++) {
+			const uint64_t i = begin + k * threads + thread;
+
+			record[k] = i < end ? cua__regions_get(j->record, i, size) : 0;
+		}
 		CUA__UNROLL
 		for (uint32_t k = 0; k < CUA__REGIONS_LOADS; k++) {
 			const uint32_t rest = (uint32_t)record[k] & ((1u << CUA__REGIONS_REST) - 1);
-			uint32_t entry;
+			const int taken = begin + k * threads + thread < end &&
+					  (rest & ((1u << depth) - 1)) == subset;
+			const uint32_t entry = taken ? cua__regions_find(t, rest) : 0;
 
-			if (i + k * threads >= end || (rest & ((1u << depth) - 1)) != subset)
-				continue;
-			entry = cua__regions_find(t, rest);
-			if (entry == t->entries) {
+			/* the lanes probe different numbers of buckets; they add together */
+			cua_port_sync_warp(CUA__ALL_LANES);
+			if (taken && entry < t->entries) {
+				cua_port_add_u32(&t->count[entry], 1, CUA__REGIONS_IN_BLOCK);
+				if (size == 8)
+					cua__regions_add(t, entry, (uint32_t)(record[k] >> 32),
+							 type);
+			} else if (taken)
 				cua_port_store_b32(&t->sh->full, 1, CUA__REGIONS_IN_BLOCK);
-				break;
-			}
-			cua_port_add_u32(&t->count[entry], 1, CUA__REGIONS_IN_BLOCK);
-			if (size == 8)
-				cua__regions_add(t, entry, (uint32_t)(record[k] >> 32), type);
 		}
 	}
 	cua_port_sync_block();
