@@ -993,7 +993,7 @@ planted 'a tally without its worst bucket' hashmap_kernel \
 planted 'a carry of a scatter that is lost' scatter_cells 's/ + (old + v_low < old);/;/' scatter
 planted 'an overflow of a scatter that nobody sees' scatter_cells \
   '/^CUA_FORCE int cua__scatter_add64(/,/^}/s/return up >> 31 ? -1 : 1;/return 0;/' scatter
-planted 'a digit of a scatter whose limit is worth twice as much' scatter_cells \
+planted 'a digit of a scatter whose limit is worth twice as much' scatter_values \
   's/move >> 32/move >> 31/' scatter
 planted 'a cell of a scatter that is clean although an element did not fit' scatter_cells \
   '/cua__scatter_misfit(const/,/^}/s/1u << target % 32/0/' scatter
