@@ -1057,6 +1057,63 @@ planted 'a last row that a lower row replaces' group_by_kernel \
   group_by
 planted 'a null value that is a first row' group_by_kernel \
   's/if (g >= j->targets || !cua__group_is_valid(j, row))/if (g >= j->targets)/' group_by
+planted 'an overflow of a cell downwards that carries upwards' exact_cell \
+  '/^CUA_FORCE int cua__exact_cell_plus(/,/^}/s/return v < 0 ? -1 : 1;/return 1;/'
+planted 'an overflow of a cell downwards without a carry' exact_cell \
+  '/^CUA_FORCE int cua__exact_cell_plus(/,/^}/s/((before ^ after)/v < 0 || &/'
+planted 'a carry of a cell that enters the wrong word' exact_cell \
+  's/cua__exact_cell_plus(word + w, by < 0/cua__exact_cell_plus(word + words - 1, by < 0/'
+planted 'a carry of a cell that enters the flags' exact_cell \
+  's/(w == words - 1 ? CUA__EXACT_CELL_FLAG_BITS : 0)/0/'
+planted 'a carry of a cell by a load and a store' exact_cell \
+  '/^CUA__RARE int cua__exact_cell_carry(/,/^}/s/by = cua__exact_cell_plus(.*/{ uint64_t old = \
+    cua_port_load_b64(word + w, CUA_RELAXED, scope, space); \
+    cua_port_store_b64(word + w, old + (uint64_t)(by < 0 ? -v : v), CUA_RELAXED, scope, space); by = 0; }/'
+planted 'a carry of a cell that is not atomic' exact_cell \
+  '/^CUA__RARE int cua__exact_cell_carry(/,/^}/s/by = cua__exact_cell_plus(.*/CUA_WRITE(word[w], \
+    word[w] + (uint64_t)(by < 0 ? -v : v)); by = 0;/'
+planted 'a carry of a cell that stops at the next word' exact_cell \
+  '/^CUA__RARE int cua__exact_cell_carry(/,/^}/s/if (!by)/if (1)/'
+planted 'a carry of an upper part from the word below' exact_cell \
+  '/^CUA_FORCE int cua__exact_cell_add_f64(/,/^}/s/term.w + 1, by, scope/term.w, by, scope/'
+planted 'a spill without the flag of its cell' exact_cell \
+  's/item ? CUA_EXACT_SPILLED : CUA_EXACT_LOST/item ? 0 : CUA_EXACT_LOST/'
+planted 'a lost element without the flag of its cell' exact_cell \
+  's/item ? CUA_EXACT_SPILLED : CUA_EXACT_LOST/item ? CUA_EXACT_SPILLED : 0/'
+planted 'a spill that reserves no room' exact_cell 's/cua_append_reserve(spills, 1)/cua_append_reserve(spills, 0)/'
+planted 'flags of a cell by a load and a store' exact_cell \
+  's/cua_port_or_b64(last, /cua_port_store_b64(last, cua_port_load_b64(last, CUA_RELAXED, scope, space) | /'
+planted 'a lower half of a cell without its carry' exact_cell 's/ + (old + low < old);/;/'
+planted 'an upper half of a cell with an unsigned overflow' exact_cell \
+  's/if (!(((was ^ (was + up)) & (up ^ (was + up))) >> 31))/if (was + up >= was)/'
+planted 'an overflow of an upper half in the wrong direction' exact_cell \
+  's/return up >> 31 ? -1 : 1;/return up >> 31 ? 1 : -1;/'
+planted 'lanes of a cell that all get the old value of their leader' atomic_warp \
+  's/return below ? group##_combine(old, before) : old;  /return old;/' exact_cell
+planted 'lanes without a term in the mask of an addition' exact_cell \
+  's/^	mask = cua_port_ballot(mask, term.v != 0);/	(void)cua_port_ballot(mask, term.v != 0);/'
+planted 'spills of a private cell with its own number' exact_cell 's/own.first += first;/;/'
+planted 'a merge that drops the flags of a private cell' exact_cell 's/if (v & flags)/if (0)/'
+planted 'a merge that adds the flags of a private cell' exact_cell 's/(int64_t)(v & ~flags),/(int64_t)v,/'
+planted 'a finish that keeps the slot number in a cell' exact_cell_kernel \
+  's/^	CUA_WRITE(j->c.cell\[i \* j->words\], word\[0\]);/	;/' exact_cell
+planted 'spills of a finish that enter the slots of other cells' exact_cell_kernel \
+  's/ || CUA_READ(j->slot_cell\[begin + slot\]) != i)/)/' exact_cell
+planted 'spills of a finish that enter slots of another round' exact_cell_kernel \
+  's/slot = CUA_READ(j->c.cell\[i \* j->words\]) - begin;/slot = CUA_READ(j->c.cell[i * j->words]);/' \
+  exact_cell
+planted 'digits of a finish with the spills of the round before' exact_cell_kernel \
+  '/^CUA_FORCE void cua__cells_round(/,/^}/s/CUA_WRITE(j->digit\[s \* j->digits + d\], 0);/;/' \
+  exact_cell
+planted 'digits of a finish that are not cleared' exact_cell_kernel \
+  '/^CUA_FORCE void cua__cells_claim(/,/^}/s/if (slot < j->round_slots)/if (0)/' exact_cell
+planted 'a cell with a lost element that gets a slot' exact_cell_kernel \
+  's/if (flags & CUA_EXACT_LOST)/if ((flags \& CUA_EXACT_LOST) > (flags \& CUA_EXACT_SPILLED) * 2)/' exact_cell
+planted 'cells of a finish that share a slot' exact_cell_kernel \
+  's/cua_port_fetch_add_u64(&j->state->slots, 1,/cua_port_fetch_add_u64(\&j->state->slots, 0,/' \
+  exact_cell
+planted 'a round of a finish that leaves out its last slot' exact_cell_kernel \
+  's/? slots : j->round_slots;/? slots : j->round_slots - 1;/' exact_cell
 if [ "$part" = edits ]; then
   echo "$number edits"
   # no tried error is an error of this script
