@@ -13,9 +13,7 @@
 #define PART_LEAST 256u
 #define COUNT_THREADS 1024u
 #define PARTITION_THREADS 512u
-#ifndef ACCUMULATE_THREADS
-#define ACCUMULATE_THREADS 512u
-#endif
+#define ACCUMULATE_THREADS 768u
 /* Records of a region that a block takes alone in any call. */
 #define REGION_LEAST 65536u
 
@@ -198,7 +196,8 @@ static enum cua_status cuda_regions(struct cua_context *ctx, struct cua__regions
 
 	lay(j, (char *)scratch, &zeros);
 	j->most = j->n / (unsigned)ctx->processors + REGION_LEAST;
-	j->entries = (bytes - cua__regions_table_bytes(0, sums)) / (2 * record) & ~3u;
+	j->entries = 0;
+	j->entries = (bytes - cua__regions_table_bytes(j)) / (4 * cua__regions_words(j)) & ~3u;
 	status = ctx->runtime->set_bytes(ctx, scratch, 0, zeros);
 	if (!status)
 		status = cua__launch(ctx, count_kernel, cua__grid(ctx, j->n, 4 * COUNT_THREADS, 2),
@@ -215,7 +214,7 @@ static enum cua_status cuda_regions(struct cua_context *ctx, struct cua__regions
 			       : j->type == CUA_I32 ? accumulate_kernel<CUA_I32>
 			       : j->type == CUA_U32 ? accumulate_kernel<CUA_U32>
 						    : accumulate_kernel<CUA_NONE>,
-			       ACCUMULATE_THREADS, cua__regions_table_bytes(j->entries, sums), j);
+			       ACCUMULATE_THREADS, cua__regions_table_bytes(j), j);
 }
 
 /* In the order of the struct's members. */

@@ -545,6 +545,7 @@ static int plan_regions(struct cua_context *ctx, const struct cua__distinct *d,
 			return 0;
 		if (a[i].op == CUA_AGGREGATE_COUNT && !j->out_count) {
 			j->out_count = a[i].out;
+			j->counts = 1;
 			continue;
 		}
 		if ((a[i].op != CUA_AGGREGATE_SUM && !is_mean) ||
@@ -557,6 +558,7 @@ static int plan_regions(struct cua_context *ctx, const struct cua__distinct *d,
 		if (is_mean) {
 			j->out_mean = a[i].out;
 			j->mean_type = a[i].result_type;
+			j->counts = 1;
 		} else {
 			j->out_sum = a[i].out;
 			j->sum_type = a[i].result_type;

@@ -115,6 +115,7 @@ struct cua__regions_job {
 	const uint32_t *keys;
 	const uint32_t *x;  /* F32, I32 or U32; NULL if there are no values */
 	enum cua_type type; /* of x */
+	int counts;         /* 1: rows are counted, for out_count or out_mean */
 	uint32_t seed;
 	uint32_t *out_keys; /* outputs may be NULL */
 	uint64_t *out_count;

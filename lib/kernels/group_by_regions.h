@@ -303,13 +303,20 @@ struct cua__regions_block {
 	uint32_t groups, placed;
 	uint32_t odd;
 	struct cua__regions_odd list[CUA__REGIONS_ODD];
-	uint32_t entry[4]; /* entries, counts, lower and upper words of sums */
+	uint32_t entry[4]; /* entries, counts if any, lower and upper words of sums if any */
 };
 CUA_STATIC_ASSERT(offsetof(struct cua__regions_block, entry) % 16 == 0, "buckets are packs");
 
-CUA_FORCE uint32_t cua__regions_table_bytes(uint32_t entries, int sums)
+/* Words of an entry of a table, in planes. */
+CUA_FORCE uint32_t cua__regions_words(const struct cua__regions_job *j)
 {
-	return (uint32_t)offsetof(struct cua__regions_block, entry) + entries * (sums ? 16 : 8);
+	return 1 + (j->counts ? 1u : 0u) + (j->type == CUA_NONE ? 0u : 2u);
+}
+
+CUA_FORCE uint32_t cua__regions_table_bytes(const struct cua__regions_job *j)
+{
+	return (uint32_t)offsetof(struct cua__regions_block, entry) +
+	       4 * j->entries * cua__regions_words(j);
 }
 
 /* A block's view of its table. */
@@ -525,7 +532,7 @@ CUA_FORCE void cua__regions_subset(const struct cua__regions_job *j,
 				   uint32_t depth, uint32_t size, enum cua_type type)
 {
 	const uint32_t thread = cua_port_thread(), threads = cua_port_block_size();
-	const uint32_t words = t->entries * (size == 8 ? 4 : 2);
+	const uint32_t words = t->entries * cua__regions_words(j);
 	const struct cua__pack zero = {{0, 0, 0, 0}};
 	const uint32_t r = CUA_READ(t->sh->region), end = CUA_READ(j->before[r + 1]);
 
@@ -562,7 +569,9 @@ CUA_FORCE void cua__regions_subset(const struct cua__regions_job *j,
 			/* the lanes probe different numbers of buckets; they add together */
 			cua_port_sync_warp(CUA__ALL_LANES);
 			if (taken && entry < t->entries) {
-				cua_port_add_u32(&t->count[entry], 1, CUA__REGIONS_IN_BLOCK);
+				if (j->counts)
+					cua_port_add_u32(&t->count[entry], 1,
+							 CUA__REGIONS_IN_BLOCK);
 				if (size == 8)
 					cua__regions_add(t, entry, (uint32_t)(record[k] >> 32),
 							 type);
@@ -607,7 +616,7 @@ CUA_FORCE void cua__regions_accumulate(const struct cua__regions_job *j,
 	t.entries = j->entries;
 	t.entry = sh->entry;
 	t.count = t.entry + j->entries;
-	t.low = t.count + j->entries;
+	t.low = j->counts ? t.count + j->entries : t.count;
 	t.high = t.low + j->entries;
 	t.unit = 1;
 	for (;;) {
