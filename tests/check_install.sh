@@ -85,6 +85,8 @@ if [ -f "$root$libdir/libcuatomic.so" ]; then
   "$tmp/host" "$version"
   build "${cc[@]}" -Wall -Wextra "${flags[@]}" "$examples/sum.c" "${libs[@]}" -o "$tmp/sum"
   "$tmp/sum"
+  build "${cc[@]}" -Wall -Wextra "${flags[@]}" "$root$docdir"/examples/group-by/*.c "${libs[@]}" -o "$tmp/group-by"
+  [ "$("$tmp/group-by" -c k v <<<$'k,v\nb,1\na,2\nb,3' 2>"$tmp/said")" = $'k,count,sum,mean,min,max,variance\na,1,2,2,2,2,\nb,2,4,2,1,3,2' ]
   if [ -n "$ZLIB_LIBS" ]; then
     build "${cc[@]}" -Wall -Wextra "${flags[@]}" "$root$docdir"/examples/kmer-count/*.c "${libs[@]}" -lz -pthread \
       -o "$tmp/kmer-count"
