@@ -410,7 +410,7 @@ while read -r name _; do
     "$cuatomic" bench -b cuda "$name" nonsense && says err "argument of bench $name" "'nonsense'"
   if "$cuatomic" demo --backend=cuda /dev/null >/dev/null 2>&1; then
     runs 0 "bench $name on the GPU" env CUATOMIC_BENCH_DIR="$programs" "$cuatomic" bench -q "$name"
-    says out "bench $name on the GPU" '^case +way +(M|GB)/s '
+    says out "bench $name on the GPU" '^case +way +(M|G|GB)/s '
     # the limit of a group is a multiple of its peer
     [ "$name" = group ] || says out "bench $name on the GPU" 'ceiling: .* 1\.000'
   fi
