@@ -46,13 +46,13 @@ template <> struct spread<uint64_t> {
 
 /* The groups by number of the key. Rows are numbered below 2^32. */
 struct reference {
-	uint32_t *counts, *first, *last;
+	uint32_t *counts, *first, *last, *seen;
 	double *sums, *squares;
 };
 
 /* The results of a way, by group; those that it does not make are NULL. */
 struct outputs {
-	bool sorted;
+	enum cua_key_order order;
 	const uint64_t *counts;
 	const float *sums, *last;
 	const double *variances;
@@ -145,8 +145,8 @@ static __device__ bool same_results(struct outputs made, size_t g, struct refere
 }
 
 /*
- * Counts the groups with a wrong key, position or result. Keys, or first rows, have to ascend, so no
- * key is stored twice.
+ * Counts the groups with a wrong key, position or result. Keys, or first rows, have to ascend, or
+ * are marked as seen, so no key is stored twice.
  */
 template <typename Key>
 static __global__ void compare_groups(size_t groups, size_t numbers, const Key *keys,
@@ -161,9 +161,12 @@ static __global__ void compare_groups(size_t groups, size_t numbers, const Key *
 		const size_t before = spread<Key>::number(keys[g ? g - 1 : 0]);
 		bool right = number < numbers && before < numbers;
 
-		if (right && g)
-			right = made.sorted ? keys[g - 1] < keys[g]
-					    : wanted.first[before] < wanted.first[number];
+		if (right && made.order == CUA_KEY_ORDER_ANY)
+			right = !atomicExch(&wanted.seen[number], 1);
+		else if (right && g)
+			right = made.order == CUA_KEY_ORDER_SORTED
+					? keys[g - 1] < keys[g]
+					: wanted.first[before] < wanted.first[number];
 		mine += !(right && same_results(made, g, wanted, number, values));
 	}
 	if (mine)
@@ -193,7 +196,9 @@ template <typename Key> static bool is_right(struct outputs made)
 	need(!cudaMemcpy(&groups, device_groups, sizeof(groups), cudaMemcpyDeviceToHost), "groups");
 	if (groups != expected_groups)
 		return false;
-	need(!cudaMemset(tally, 0, sizeof(*tally)), "cudaMemset");
+	need(!cudaMemset(tally, 0, sizeof(*tally)) &&
+		     !cudaMemset(expected.seen, 0, numbers * sizeof(*expected.seen)),
+	     "cudaMemset");
 	compare_groups<<<processors * 8, THREADS>>>(groups, numbers, (const Key *)out_keys, made,
 						    expected, values, tally);
 	if (made.inverse)
@@ -277,7 +282,7 @@ template <typename Key> static void peer_group_by(void)
 	});
 	struct outputs made = {};
 
-	made.sorted = true;
+	made.order = CUA_KEY_ORDER_SORTED;
 	made.sums = (const float *)results;
 	made.tolerance = 1e-4;
 	row<Key>(TABLE_PEER, way, made, [&] {
@@ -299,7 +304,7 @@ template <typename Key> static void peer_unique(void)
 	});
 	struct outputs made = {};
 
-	made.sorted = true;
+	made.order = CUA_KEY_ORDER_SORTED;
 	row<Key>(TABLE_PEER, way, made, [&] {
 		sort();
 		select();
@@ -340,7 +345,7 @@ template <typename Key> static void our_group_by(const struct way &w)
 	struct cua_aggregate a[2];
 	struct outputs made = {};
 
-	made.sorted = w.order == CUA_KEY_ORDER_SORTED;
+	made.order = w.order;
 	made.tolerance = w.mode == CUA_REDUCE_FAST ? 1e-4 : 0;
 	set_aggregate(&a[0], w.op[0], results, &made);
 	if (n == 2)
@@ -372,7 +377,7 @@ static void our_unique(const char *way, enum cua_key_order order, bool counts, b
 		made.counts = options.counts = (uint64_t *)results;
 	if (inverse)
 		made.inverse = (const uint32_t *)(options.inverse = more_results);
-	made.sorted = order == CUA_KEY_ORDER_SORTED;
+	made.order = order;
 	row<Key>(TABLE_OURS, way, made, [&] {
 		uint64_t groups;
 
@@ -414,11 +419,16 @@ template <typename Key>
 static void group_by_case(const char *name, size_t n, size_t n_numbers, int skew)
 {
 	static const struct way ways[] = {
-		{"cua_group_by, FAST: SUM",
-		 CUA_KEY_ORDER_FIRST,
-		 CUA_REDUCE_FAST,
+		{"cua_group_by, ANY: SUM",
+		 CUA_KEY_ORDER_ANY,
+		 CUA_REDUCE_EXACT,
 		 false,
 		 {CUA_AGGREGATE_SUM, NO_OP}},
+		{"cua_group_by, ANY: SUM, COUNT",
+		 CUA_KEY_ORDER_ANY,
+		 CUA_REDUCE_EXACT,
+		 false,
+		 {CUA_AGGREGATE_SUM, CUA_AGGREGATE_COUNT}},
 		{"cua_group_by: SUM",
 		 CUA_KEY_ORDER_FIRST,
 		 CUA_REDUCE_EXACT,
@@ -469,6 +479,8 @@ template <typename Key> static void unique_case(const char *name, size_t n, size
 	begin_case<Key>(name, n, n_numbers, 0);
 	ceiling_row<Key>("reading keys", sizeof(Key));
 	peer_unique<Key>();
+	our_unique<Key>("cua_unique, ANY", CUA_KEY_ORDER_ANY, false, false);
+	our_unique<Key>("cua_unique, ANY, counts", CUA_KEY_ORDER_ANY, true, false);
 	our_unique<Key>("cua_unique, FIRST", CUA_KEY_ORDER_FIRST, false, false);
 	our_unique<Key>("cua_unique, SORTED", CUA_KEY_ORDER_SORTED, false, false);
 	our_unique<Key>("cua_unique, FIRST, counts", CUA_KEY_ORDER_FIRST, true, false);
@@ -542,9 +554,9 @@ int main(int argc, char **argv)
 	processors = (unsigned)device.multiProcessorCount;
 	need(get(&out_keys, many, 8) && get(&results, many, 8) && get(&more_results, many, 8) &&
 		     get(&expected.counts, many, 4) && get(&expected.first, many, 4) &&
-		     get(&expected.last, many, 4) && get(&expected.sums, many, 8) &&
-		     get(&expected.squares, many, 8) && get(&tally, 1, 8) &&
-		     get(&device_groups, 1, 8) &&
+		     get(&expected.last, many, 4) && get(&expected.seen, many, 4) &&
+		     get(&expected.sums, many, 8) && get(&expected.squares, many, 8) &&
+		     get(&tally, 1, 8) && get(&device_groups, 1, 8) &&
 		     cua_context_create(CUA_BACKEND_CUDA, 0, &ctx) == CUA_OK,
 	     "context and memory");
 	if (!holds(n, many, few)) {
@@ -578,6 +590,7 @@ int main(int argc, char **argv)
 	cudaFree(expected.counts);
 	cudaFree(expected.first);
 	cudaFree(expected.last);
+	cudaFree(expected.seen);
 	cudaFree(expected.sums);
 	cudaFree(expected.squares);
 	cudaFree(tally);
