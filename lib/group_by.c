@@ -535,6 +535,9 @@ static int plan_regions(struct cua_context *ctx, const struct cua__distinct *d,
 	if (!CUA__OPS(ctx, group_by)->regions || !d->any || d->n < CUA__REGIONS_ROWS ||
 	    d->n > UINT32_MAX || (d->key_type != CUA_I32 && d->key_type != CUA_U32))
 		return 0;
+	/* without room no values are read */
+	if (!d->room)
+		count = 0;
 	j->n = d->n;
 	j->capacity = d->room;
 	j->keys = d->keys;

@@ -587,7 +587,7 @@ CUA_FORCE void cua__regions_set_unit(const struct cua__regions_job *j, struct cu
 {
 	const uint32_t r = CUA_READ(t->sh->region), begin = CUA_READ(j->before[r]);
 	const uint32_t end = CUA_READ(j->before[r + 1]), thread = cua_port_thread();
-	const uint64_t i = begin + (uint64_t)(end - begin) / 128 * thread;
+	const uint64_t i = begin + (uint64_t)(end - begin) * thread / 128;
 
 	if (thread < 128 && i < end) {
 		const uint32_t bits =
@@ -610,8 +610,6 @@ CUA_FORCE void cua__regions_accumulate(const struct cua__regions_job *j,
 {
 	struct cua__regions_table t;
 
-	if (CUA_READ(j->state->unfit))
-		return;
 	t.sh = sh;
 	t.entries = j->entries;
 	t.entry = sh->entry;
@@ -623,8 +621,12 @@ CUA_FORCE void cua__regions_accumulate(const struct cua__regions_job *j,
 		uint32_t subset = 0, depth, least;
 
 		if (cua_port_thread() == 0) {
-			CUA_WRITE(sh->region, cua_port_fetch_add_u32(&j->state->next, 1,
-								     CUA__REGIONS_ON_DEVICE));
+			/* a single thread decides for the block: other blocks may set `unfit` */
+			CUA_WRITE(sh->region,
+				  cua_port_load_b32(&j->state->unfit, CUA__REGIONS_ON_DEVICE)
+					  ? CUA__REGIONS
+					  : cua_port_fetch_add_u32(&j->state->next, 1,
+								   CUA__REGIONS_ON_DEVICE));
 			CUA_WRITE(sh->top, 0u);
 			/* as deep as earlier regions had to go */
 			CUA_WRITE(sh->full,
