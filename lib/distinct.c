@@ -38,11 +38,6 @@ enum cua_status cua__distinct_plan(struct cua__distinct *d, enum cua_type key_ty
 	return CUA_OK;
 }
 
-static size_t number_size(const struct cua__distinct *d)
-{
-	return d->wide ? sizeof(uint64_t) : sizeof(uint32_t);
-}
-
 /* The filter that compacts the first rows. */
 static struct cua__filter compaction(const struct cua__distinct *d)
 {
@@ -56,7 +51,7 @@ static struct cua__filter compaction(const struct cua__distinct *d)
 	f.ordered = d->room != 0;
 	f.capacity = d->room;
 	f.indexes = d->room ? d->occurred : NULL;
-	f.index_size = d->room ? (uint32_t)number_size(d) : 0;
+	f.index_size = d->room ? (uint32_t)cua__number_size(d) : 0;
 	f.count = d->count;
 	return f;
 }
@@ -64,17 +59,17 @@ static struct cua__filter compaction(const struct cua__distinct *d)
 void cua__distinct_place(struct cua__distinct *d, struct cua__arena *a)
 {
 	d->count = cua__arena_next(a, sizeof(*d->count));
-	d->number = cua__arena_next(a, (size_t)d->n * number_size(d));
-	d->first = cua__arena_next(a, (size_t)d->room * number_size(d));
+	d->number = cua__arena_next(a, (size_t)d->n * cua__number_size(d));
+	d->first = cua__arena_next(a, (size_t)d->room * cua__number_size(d));
 }
 
 void cua__distinct_place_scratch(struct cua_context *ctx, struct cua__distinct *d,
 				 struct cua__arena *a)
 {
-	const size_t groups = (size_t)d->room * number_size(d);
+	const size_t groups = (size_t)d->room * cua__number_size(d);
 	struct cua__filter f;
 
-	d->table = cua__arena_next(a, (size_t)d->slots * number_size(d));
+	d->table = cua__arena_next(a, (size_t)d->slots * cua__number_size(d));
 	d->flags = cua__arena_next(a, (size_t)d->n);
 	d->occurred = d->first;
 	if (d->sorted && d->room) {
@@ -102,14 +97,14 @@ static void swap(void *array[2])
 	array[1] = first;
 }
 
-/* Sorts the groups by key, a digit of 8 bits in each pass. order[0] is the result. */
-static enum cua_status sort(struct cua_context *ctx, struct cua__group_job *j)
+enum cua_status cua__distinct_sort(struct cua_context *ctx, struct cua__group_job *j,
+				   uint32_t digits)
 {
 	const struct cua__group_by_ops *ops = CUA__OPS(ctx, group_by);
 	struct cua__distinct *d = &j->d;
-	enum cua_status status = ops->run(ctx, CUA__GROUP_ORDER, j, d->room);
+	enum cua_status status = CUA_OK;
 
-	for (d->digit = 0; d->digit < d->key_size && !status; d->digit++) {
+	for (d->digit = 0; d->digit < digits && !status; d->digit++) {
 		status = ops->run(ctx, CUA__GROUP_SORT_COUNT, j, d->parts);
 		if (!status)
 			status = ops->run(ctx, CUA__GROUP_SORT_SUM, j, CUA__GROUP_DIGITS);
@@ -118,6 +113,19 @@ static enum cua_status sort(struct cua_context *ctx, struct cua__group_job *j)
 		swap(d->order);
 		swap(d->ordered);
 	}
+	return status;
+}
+
+enum cua_status cua__distinct_claim(struct cua_context *ctx, struct cua__group_job *j)
+{
+	const struct cua__group_by_ops *ops = CUA__OPS(ctx, group_by);
+	struct cua__distinct *d = &j->d;
+	enum cua_status status;
+
+	d->seed = cua__random_seed().lo;
+	status = ops->run(ctx, CUA__GROUP_CLEAR, j, d->slots);
+	if (!status && d->n)
+		status = ops->run(ctx, CUA__GROUP_CLAIM, j, d->n);
 	return status;
 }
 
@@ -130,10 +138,7 @@ enum cua_status cua__distinct_run(struct cua_context *ctx, const struct cua__dis
 
 	memset(&j, 0, sizeof(j));
 	j.d = *d;
-	j.d.seed = cua__random_seed().lo;
-	status = ops->run(ctx, CUA__GROUP_CLEAR, &j, d->slots);
-	if (!status)
-		status = ops->run(ctx, CUA__GROUP_CLAIM, &j, d->n);
+	status = cua__distinct_claim(ctx, &j);
 	if (!status)
 		status = ops->run(ctx, CUA__GROUP_FLAG, &j, d->n);
 	if (!status)
@@ -141,7 +146,9 @@ enum cua_status cua__distinct_run(struct cua_context *ctx, const struct cua__dis
 	if (!d->room)
 		return status;
 	if (!status && d->sorted)
-		status = sort(ctx, &j);
+		status = ops->run(ctx, CUA__GROUP_ORDER, &j, d->room);
+	if (!status && d->sorted)
+		status = cua__distinct_sort(ctx, &j, d->key_size);
 	if (!status)
 		status = ops->run(ctx, CUA__GROUP_ASSIGN, &j, d->room);
 	if (!status)

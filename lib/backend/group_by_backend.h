@@ -33,8 +33,8 @@ struct cua__distinct {
 	/* results */
 	uint64_t *count; /* the number of all groups */
 	/*
-	 * Per row: the number of its group. If the group is not stored, the number is that of its
-	 * first row, which is at least `room`.
+	 * Per row: the slot of its key, later the number of its group. The number of a group that is
+	 * not stored is that of its first row, which is at least `room`. NULL: only the table is made.
 	 */
 	void *number;
 	void *first; /* per stored group: its first row */
@@ -49,6 +49,8 @@ struct cua__distinct {
 	uint64_t *digit_totals;
 	uint32_t parts; /* of the groups; each is sorted by a warp */
 	uint32_t digit; /* of the pass, counted from the lowest */
+	/* 1: the sort orders the n rows by numbers of key_size bytes, instead of the groups by key */
+	int sorts_rows;
 	void *filter_scratch;
 };
 
@@ -158,6 +160,12 @@ static inline void *cua__arena_next(struct cua__arena *a, size_t bytes)
 
 /* ---- lib/distinct.c ---- */
 
+/* Bytes of a number. */
+static inline size_t cua__number_size(const struct cua__distinct *d)
+{
+	return d->wide ? sizeof(uint64_t) : sizeof(uint32_t);
+}
+
 /* Whether keys of this type can be grouped. */
 int cua__distinct_has_type(enum cua_type key_type);
 
@@ -177,6 +185,19 @@ void cua__distinct_place_scratch(struct cua_context *ctx, struct cua__distinct *
 
 /* Finds the distinct keys of the n > 0 rows. */
 enum cua_status cua__distinct_run(struct cua_context *ctx, const struct cua__distinct *d);
+
+/*
+ * Only fills the table: each slot in use has the first row of its key, and the number of a row is
+ * its slot. Sets the seed, which lookups in the table need. n may be 0.
+ */
+enum cua_status cua__distinct_claim(struct cua_context *ctx, struct cua__group_job *j);
+
+/*
+ * Sorts order[0] by the lowest `digits` digits of 8 bits of ordered[0], and moves both. The sort is
+ * stable. The results are in order[0] and ordered[0] of *j, which exchanges its arrays.
+ */
+enum cua_status cua__distinct_sort(struct cua_context *ctx, struct cua__group_job *j,
+				   uint32_t digits);
 
 #ifdef __cplusplus
 }

@@ -22,6 +22,9 @@
  * - Each row of the slot's key stores the minimum of itself and the slot, or has read a lower row.
  *   So the slot ends with the lowest row of its key, for any order of the operations.
  *
+ * A lookup after CLAIM (cua__group_find) probes the sequence of its key up to the slot of the key or
+ * an empty slot. A row of the key would have claimed that empty slot, so the table lacks the key.
+ *
  * ASSIGN and NUMBER: the slot of a stored group has the group's number, below `room`. The slot of
  * another group keeps its first row. `room` groups have lower first rows, all different. So this
  * row is at least `room`: out of range for a scatter with at most `room` targets.
@@ -113,19 +116,20 @@ CUA_FORCE void cua__group_copy(uint32_t size, void *dst, uint64_t to, const void
 
 /* ---- keys ---- */
 
-/* The bits of a key, the same for equal keys. */
-CUA_FORCE struct cua_u128 cua__group_key(const struct cua__distinct *d, uint64_t row)
+/* The bits of a key in an array of the type of d->keys. Equal keys have equal bits. */
+CUA_FORCE struct cua_u128 cua__group_key_in(const struct cua__distinct *d, const void *keys,
+					    uint64_t row)
 {
 	struct cua_u128 key;
 
 	key.hi = 0;
 	if (d->key_size == 16) {
-		key.lo = CUA_READ(((const struct cua_u128 *)d->keys)[row].lo);
-		key.hi = CUA_READ(((const struct cua_u128 *)d->keys)[row].hi);
+		key.lo = CUA_READ(((const struct cua_u128 *)keys)[row].lo);
+		key.hi = CUA_READ(((const struct cua_u128 *)keys)[row].hi);
 		return key;
 	}
-	key.lo = d->key_size == 8 ? (uint64_t)CUA_READ(((const cua__raw64 *)d->keys)[row])
-				  : (uint64_t)CUA_READ(((const cua__raw32 *)d->keys)[row]);
+	key.lo = d->key_size == 8 ? (uint64_t)CUA_READ(((const cua__raw64 *)keys)[row])
+				  : (uint64_t)CUA_READ(((const cua__raw32 *)keys)[row]);
 	if (cua__is_float(d->key_type)) {
 		const uint64_t top = (uint64_t)1 << (8 * d->key_size - 1);
 		const uint64_t infinity = top - ((uint64_t)1 << cua__fraction_bits(d->key_type));
@@ -136,6 +140,11 @@ CUA_FORCE struct cua_u128 cua__group_key(const struct cua__distinct *d, uint64_t
 			key.lo = 0;
 	}
 	return key;
+}
+
+CUA_FORCE struct cua_u128 cua__group_key(const struct cua__distinct *d, uint64_t row)
+{
+	return cua__group_key_in(d, d->keys, row);
 }
 
 CUA_FORCE uint64_t cua__group_hash(const struct cua__distinct *d, struct cua_u128 key)
@@ -171,7 +180,24 @@ CUA_FORCE void cua__group_claim(const struct cua__distinct *d, uint64_t row, str
 			cua__number_min(d->table, at, row, wide);
 		break;
 	}
-	cua__number_set(d->number, row, at, wide);
+	if (d->number)
+		cua__number_set(d->number, row, at, wide);
+}
+
+/* The slot of a key after CLAIM, from slot `at` on; NONE if the table lacks the key. */
+CUA_FORCE uint64_t cua__group_find(const struct cua__distinct *d, struct cua_u128 key, uint64_t at,
+				   int wide)
+{
+	for (;; at = at + 1 < d->slots ? at + 1 : 0) {
+		const uint64_t named = cua__number_get(d->table, at, wide);
+		struct cua_u128 other;
+
+		if (named == CUA__GROUP_NONE)
+			return CUA__GROUP_NONE;
+		other = cua__group_key(d, named);
+		if (other.lo == key.lo && other.hi == key.hi)
+			return at;
+	}
 }
 
 /* The number of stored groups. */
@@ -236,11 +262,12 @@ CUA_FORCE uint64_t cua__group_warp_scan(uint64_t v)
 	return v;
 }
 
-/* The groups of a part. */
+/* The groups, or rows, of a part. */
 CUA_FORCE void cua__group_part(const struct cua__distinct *d, uint64_t part, uint64_t *begin,
 			       uint64_t *end)
 {
-	const uint64_t n = cua__group_stored(d), each = n / d->parts, more = n % d->parts;
+	const uint64_t n = d->sorts_rows ? d->n : cua__group_stored(d);
+	const uint64_t each = n / d->parts, more = n % d->parts;
 
 	*begin = each * part + (part < more ? part : more);
 	*end = *begin + each + (part < more);
