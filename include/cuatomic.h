@@ -23,6 +23,7 @@
 #include <cuatomic/hashmap.h>
 #include <cuatomic/hashmap_quad.h>
 #include <cuatomic/histogram.h>
+#include <cuatomic/join.h>
 #include <cuatomic/lock.h>
 #include <cuatomic/lock_debug.h>
 #include <cuatomic/detail/lock_forms.h>

@@ -366,6 +366,11 @@ START_TEST(struct_sizes)
 	EVERY_SIZE(cua_unique_options, cua_unique(ctx, o, CUA_U32, 0, NULL, 0, NULL, &number), )
 	EVERY_SIZE(cua_unique_options, cua_unique_workspace(ctx, o, CUA_U32, 9, 9, &bytes), )
 	EVERY_SIZE(cua_exact_cells_options, cua_exact_cells_finish_f32(ctx, o, &no_cells, NULL), )
+	EVERY_SIZE(cua_join_options,
+		   cua_join(ctx, o, CUA_U32, 0, NULL, 0, NULL, 0, NULL, NULL, &number), )
+	EVERY_SIZE(cua_join_options, cua_join_workspace(ctx, o, CUA_U32, 9, 9, &bytes), )
+	EVERY_SIZE(cua_is_in_options, cua_is_in(ctx, o, CUA_U32, 0, NULL, 0, NULL, NULL), )
+	EVERY_SIZE(cua_is_in_options, cua_is_in_workspace(ctx, o, CUA_U32, 9, 9, &bytes), )
 #undef EVERY_SIZE
 	cua_hashmap_destroy(map);
 	cua_chained_destroy(chained);

@@ -642,6 +642,23 @@ static void run_group_by(struct run *r)
 out:;
 }
 
+static void run_join(struct run *r)
+{
+	struct cua_join_options o = CUA_JOIN_OPTIONS_INIT;
+	uint64_t pairs = 0;
+	size_t bytes;
+
+	o.kind = CUA_JOIN_LEFT;
+	DO(cua_join_workspace(r->ctx, &o, CUA_U64, n_now, n_now, &bytes));
+	DO(cua_join(r->ctx, &o, CUA_U64, n_now, d.offsets, n_now, d.offsets, n_now, d.out, NULL,
+		    &pairs));
+	TRUE(pairs == n_now && d.out[n_now - 1] == n_now - 1);
+	DO(cua_is_in_workspace(r->ctx, NULL, CUA_U64, n_now, n_now, &bytes));
+	DO(cua_is_in(r->ctx, NULL, CUA_U64, n_now, d.offsets, n_now - 1, d.offsets, d.flags));
+	TRUE(d.flags[0] == 1 && d.flags[n_now - 1] == 0);
+out:;
+}
+
 static void run_chained(struct run *r)
 {
 	struct cua_chained_report report = {.struct_size = sizeof(report)};
@@ -814,6 +831,7 @@ static const struct scenario {
 	{"segment", run_segment, {5, 1, 0}},
 	{"scatter", run_scatter, {4, 1, 0}},
 	{"group by", run_group_by, {3, 1, 0}},
+	{"join", run_join, {3, 1, 0}},
 	{"chained", run_chained, {10, 1, 0}},
 	{"map", run_map, {12, 1, 0}},
 	{"file", run_file, {10, 1, 12}},

@@ -564,6 +564,25 @@ static const struct cua_group_by_options *group_by_options(void)
 	return pick(3) ? &o : NULL;
 }
 
+static const struct cua_join_options *join_options(void)
+{
+	static struct cua_join_options o = CUA_JOIN_OPTIONS_INIT;
+
+	o.struct_size = struct_size(sizeof(o));
+	o.kind = (enum cua_join_kind)pick(4);
+	o.index_type = pick(4) ? (pick(2) ? CUA_U32 : CUA_U64) : CUA_I32;
+	return pick(3) ? &o : NULL;
+}
+
+static const struct cua_is_in_options *is_in_options(void)
+{
+	static struct cua_is_in_options o = CUA_IS_IN_OPTIONS_INIT;
+
+	o.struct_size = struct_size(sizeof(o));
+	o.invert = (int)pick(3) - 1;
+	return pick(3) ? &o : NULL;
+}
+
 static uint32_t aggregates_count(void)
 {
 	return pick(16) ? (uint32_t)pick(4) : CUA_AGGREGATES_MAX + 1;
@@ -935,6 +954,16 @@ static enum cua_status made_array(enum cua_status status)
 	X(cua_histogram_workspace, PLAIN,                                                          \
 	  cua_histogram_workspace(ctx(), histogram_options(), (size_t)capacity(),                  \
 				  or_null(outputs())))                                             \
+	X(cua_is_in, PLAIN,                                                                        \
+	  cua_is_in(ctx(), is_in_options(), type(), count(), in(), count(), in(), out()))          \
+	X(cua_is_in_workspace, PLAIN,                                                              \
+	  cua_is_in_workspace(ctx(), is_in_options(), type(), count(), count(),                    \
+			      or_null(outputs())))                                                 \
+	X(cua_join, PLAIN,                                                                         \
+	  cua_join(ctx(), join_options(), type(), count(), in(), count(), in(), room(), out(),     \
+		   out(), out()))                                                                  \
+	X(cua_join_workspace, PLAIN,                                                               \
+	  cua_join_workspace(ctx(), join_options(), type(), count(), count(), or_null(outputs()))) \
 	X(cua_lock_debug_create, MADE_DEBUG,                                                       \
 	  cua_lock_debug_create(ctx(), debug_options(), slot()))                                   \
 	X(cua_lock_debug_destroy, LENIENT, cua_lock_debug_destroy(NULL))                           \

@@ -123,6 +123,7 @@ struct cua__scatter_ops;
 struct cua__cells_ops;
 struct cua__group_ops;
 struct cua__group_by_ops;
+struct cua__join_ops;
 struct cua__shard_ops;
 
 /*
@@ -144,6 +145,7 @@ extern const struct cua__scatter_ops cua__cpu_scatter, cua__cuda_scatter;
 extern const struct cua__cells_ops cua__cpu_cells, cua__cuda_cells;
 extern const struct cua__group_ops cua__cpu_group, cua__cuda_group;
 extern const struct cua__group_by_ops cua__cpu_group_by, cua__cuda_group_by;
+extern const struct cua__join_ops cua__cpu_join, cua__cuda_join;
 extern const struct cua__shard_ops cua__cpu_shard, cua__cuda_shard;
 
 /* Fills the zeroed table of lib/kernels/atomic_paths.h, in stream order. */
