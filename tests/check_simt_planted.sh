@@ -1114,6 +1114,26 @@ planted 'cells of a finish that share a slot' exact_cell_kernel \
   exact_cell
 planted 'a round of a finish that leaves out its last slot' exact_cell_kernel \
   's/? slots : j->round_slots;/? slots : j->round_slots - 1;/' exact_cell
+planted 'a list of a join that lacks its last row' join_kernel \
+  's/2 \* slot + 1, i + 1, wide/2 * slot + 1, i, wide/' join
+planted 'a list of a join that begins at every row' join_kernel \
+  's/if (i == 0 || /if (i == i || /' join
+planted 'a sum of pairs that wraps around' join_kernel \
+  's/return a + b < a ? UINT64_MAX : a + b;/return a + b;/' join
+planted 'an offset that has the pairs of other lanes' join_kernel \
+  's/return lane ? below : 0;/return below;/' join
+planted 'offsets without the rows before' join_kernel \
+  's/before = cua__join_add(before, all);/;/' join
+planted 'a scan that adds no lower parts' join_kernel \
+  's/before = cua__join_add(before, pairs);/;/' join
+planted 'left rows of a join that belong to no part' join_kernel \
+  's/each \* part + (part < more ? part : more)/each * part/' join
+planted 'a pair that belongs to the row behind' join_kernel \
+  's/if (CUA_READ(j->offset\[middle\]) <= p)/if (CUA_READ(j->offset[middle]) <= p + 1)/' join
+planted 'pairs beyond the capacity' join_kernel \
+  's/return pairs < j->room ? pairs : j->room;/return pairs;/' join
+planted 'a pair with a wrong row of its list' join_kernel \
+  's/list + (p - first)/list + (behind - 1 - p)/' join
 if [ "$part" = edits ]; then
   echo "$number edits"
   # no tried error is an error of this script

@@ -38,6 +38,7 @@
 	SIMT_SUITE(hashmap_ops)                                                                    \
 	SIMT_SUITE(hashmap_state)                                                                  \
 	SIMT_SUITE(histogram)                                                                      \
+	SIMT_SUITE(join)                                                                           \
 	SIMT_SUITE(linear)                                                                         \
 	SIMT_SUITE(lock_debug)                                                                     \
 	SIMT_SUITE(lock_forms)                                                                     \
