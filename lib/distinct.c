@@ -15,6 +15,12 @@ int cua__distinct_has_type(enum cua_type key_type)
 	return cua__is_word(key_type) || key_type == CUA_U128;
 }
 
+static void set_slots(struct cua__distinct *d, uint64_t slots)
+{
+	d->slots = slots;
+	d->wide = slots > CUA__DISTINCT_NARROW;
+}
+
 enum cua_status cua__distinct_plan(struct cua__distinct *d, enum cua_type key_type, uint64_t n,
 				   uint64_t capacity, enum cua_key_order order)
 {
@@ -33,9 +39,13 @@ enum cua_status cua__distinct_plan(struct cua__distinct *d, enum cua_type key_ty
 	d->sorted = order == CUA_KEY_ORDER_SORTED;
 	d->any = order == CUA_KEY_ORDER_ANY;
 	/* at most 2 of 3 slots are used, so that probe sequences stay short */
-	d->slots = n + n / 2 + 16;
-	d->wide = d->slots > CUA__DISTINCT_NARROW;
+	set_slots(d, n + n / 2 + 16);
 	return CUA_OK;
+}
+
+void cua__distinct_plan_lookups(struct cua__distinct *d)
+{
+	set_slots(d, 2 * d->n + 16);
 }
 
 /* The filter that compacts the first rows. */

@@ -10,6 +10,7 @@
 static enum cua_status plan_table(struct cua__join_job *j, enum cua_type key_type, size_t n,
 				  size_t m)
 {
+	enum cua_status status;
 	size_t bytes;
 
 	memset(j, 0, sizeof(*j));
@@ -17,7 +18,10 @@ static enum cua_status plan_table(struct cua__join_job *j, enum cua_type key_typ
 	if (cua__distinct_has_type(key_type) &&
 	    ((uint64_t)n >> 47 || n > SIZE_MAX - m || cua__bytes(n + m, 128, &bytes)))
 		return CUA_ERROR_SIZE;
-	return cua__distinct_plan(&j->d, key_type, m, 0, CUA_KEY_ORDER_AUTO);
+	status = cua__distinct_plan(&j->d, key_type, m, 0, CUA_KEY_ORDER_AUTO);
+	if (!status)
+		cua__distinct_plan_lookups(&j->d);
+	return status;
 }
 
 static enum cua_status check_keys(struct cua_context *ctx, struct cua__join_job *j,
