@@ -150,6 +150,11 @@ static void *next(char **at, size_t bytes)
 	return p;
 }
 
+static uint32_t record_size(const struct cua__regions_job *j)
+{
+	return j->type == CUA_NONE ? 4 : 8;
+}
+
 /* Sets the addresses. The first *zeros bytes must be zero. */
 static size_t lay(struct cua__regions_job *j, char *base, size_t *zeros)
 {
@@ -160,15 +165,17 @@ static size_t lay(struct cua__regions_job *j, char *base, size_t *zeros)
 	*zeros = (size_t)(at - base);
 	j->cursor = (uint32_t *)next(&at, CUA__REGIONS * sizeof(uint32_t));
 	j->before = (uint32_t *)next(&at, (CUA__REGIONS + 1) * sizeof(uint32_t));
-	j->record = next(&at, (size_t)j->n * (j->type == CUA_NONE ? 4 : 8));
+	j->record = next(&at, (size_t)j->n * (record_size(j)));
 	return (size_t)(at - base);
 }
 
-static size_t cuda_regions_scratch(const struct cua__regions_job *j)
+static size_t cuda_regions_scratch(struct cua_context *ctx, const struct cua__regions_job *j)
 {
 	struct cua__regions_job placed = *j;
 	size_t zeros;
 
+	if (cua__regions_stage_bytes(PARTITION_THREADS, record_size(j)) > ctx->shared_bytes)
+		return 0;
 	return lay(&placed, NULL, &zeros);
 }
 
@@ -188,7 +195,7 @@ static enum cua_status cuda_regions(struct cua_context *ctx, struct cua__regions
 				    void *scratch)
 {
 	const int sums = j->type != CUA_NONE;
-	const uint32_t record = sums ? 8 : 4;
+	const uint32_t record = record_size(j);
 	/* a multiprocessor keeps 1 KiB of each block */
 	const uint32_t bytes = (uint32_t)ctx->shared_bytes / 2 - 1024;
 	enum cua_status status;

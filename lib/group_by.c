@@ -567,7 +567,7 @@ static int plan_regions(struct cua_context *ctx, const struct cua__distinct *d,
 			j->sum_type = a[i].result_type;
 		}
 	}
-	return 1;
+	return CUA__OPS(ctx, group_by)->regions_scratch(ctx, j) != 0;
 }
 
 /* The scratch memory of a call: by steps, or in regions. */
@@ -580,15 +580,15 @@ static size_t call_bytes(struct cua_context *ctx, const struct cua__distinct *d,
 
 	if (!plan_regions(ctx, d, a, count, &j))
 		return bytes;
-	regions = CUA__OPS(ctx, group_by)->regions_scratch(&j);
+	regions = CUA__OPS(ctx, group_by)->regions_scratch(ctx, &j);
 	return regions > bytes ? regions : bytes;
 }
 
 /*
- * Runs a call in regions, if it may be and waits in any case. *done is 0 if the outputs are not
- * valid.
+ * Runs a call in regions, in `bytes` bytes of scratch memory, as many as the steps may need after it.
+ * *done becomes 0 if the outputs are not valid.
  */
-static enum cua_status run_regions(struct cua__call *call, struct cua__regions_job *j,
+static enum cua_status run_regions(struct cua__call *call, struct cua__regions_job *j, size_t bytes,
 				   void *out_keys, uint64_t *user, int *done)
 {
 	struct cua_context *ctx = call->ctx;
@@ -598,7 +598,7 @@ static enum cua_status run_regions(struct cua__call *call, struct cua__regions_j
 
 	j->out_keys = out_keys;
 	j->seed = (uint32_t)cua__random_seed().lo;
-	status = cua__call_scratch(call, CUA__OPS(ctx, group_by)->regions_scratch(j), &p);
+	status = cua__call_scratch(call, bytes, &p);
 	if (!status)
 		status = CUA__OPS(ctx, group_by)->regions(ctx, j, p);
 	if (!status)
@@ -641,7 +641,8 @@ enum cua_status cua_group_by(struct cua_context *ctx, const struct cua_group_by_
 	if (!status && !n)
 		status = ctx->runtime->set_bytes(ctx, user, 0, sizeof(*groups));
 	else if (!status && call.n_results && plan_regions(ctx, &d, a, aggregates_count, &regions))
-		status = run_regions(&call, &regions, keys_at, (uint64_t *)user, &done);
+		status = run_regions(&call, &regions, call_bytes(ctx, &d, a, aggregates_count),
+				     keys_at, (uint64_t *)user, &done);
 	if (!status && n && !done)
 		status = find_groups(&call, &d, scratch_bytes(ctx, &d, a, aggregates_count),
 				     (uint64_t *)user, &arena, &targets);
@@ -794,7 +795,9 @@ enum cua_status cua_unique(struct cua_context *ctx, const struct cua_unique_opti
 	}
 	if (!status && call.n_results && !u.first && !u.inverse &&
 	    plan_regions(ctx, &d, &u.count, u.counts != NULL, &regions))
-		status = run_regions(&call, &regions, keys_at, (uint64_t *)user, &done);
+		status = run_regions(&call, &regions,
+				     call_bytes(ctx, &d, &u.count, u.counts != NULL), keys_at,
+				     (uint64_t *)user, &done);
 	if (!status && !done)
 		status = find_groups(&call, &d, scratch_bytes(ctx, &d, &u.count, u.counts != NULL),
 				     (uint64_t *)user, &arena, &targets);

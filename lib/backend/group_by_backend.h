@@ -138,8 +138,11 @@ struct cua__group_by_ops {
 			       const struct cua__group_job *j, uint64_t n);
 	/* The number of warps that sort up to n groups. */
 	uint32_t (*parts)(struct cua_context *ctx, uint64_t n);
-	/* Calls in regions: the scratch memory, and a run. NULL if the backend has none. */
-	size_t (*regions_scratch)(const struct cua__regions_job *j);
+	/*
+	 * Calls in regions: the scratch memory, 0 if the device cannot run this call, and a run.
+	 * NULL if the backend has no such calls.
+	 */
+	size_t (*regions_scratch)(struct cua_context *ctx, const struct cua__regions_job *j);
 	enum cua_status (*regions)(struct cua_context *ctx, struct cua__regions_job *j,
 				   void *scratch);
 };

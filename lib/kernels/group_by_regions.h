@@ -56,10 +56,10 @@
 #endif
 #define CUA__REGIONS_LOADS 4u
 /* Elements of a block's list. */
-#define CUA__REGIONS_ODD 64u
+#define CUA__REGIONS_ODD 128u
 /* Buckets that a key probes before its table counts as full. */
 #define CUA__REGIONS_PROBES 32u
-/* Powers of two between the unit and the lowest bit of the largest sampled element; the most. */
+/* The most powers of two between the unit and the largest sampled element, and any element. */
 #define CUA__REGIONS_ROOM 28
 #define CUA__REGIONS_MOST 36
 
@@ -582,23 +582,40 @@ CUA_FORCE void cua__regions_subset(const struct cua__regions_job *j,
 	cua_port_sync_block();
 }
 
-/* Sets the unit for the sampled elements of the region. */
+/* Takes the exponent field of a record's element into the greatest. */
+CUA_FORCE void cua__regions_sample(const struct cua__regions_job *j,
+				   const struct cua__regions_table *t, uint64_t i)
+{
+	const uint32_t bits = (uint32_t)(cua__regions_get(j->record, i, 8) >> 32) & 0x7fffffff;
+
+	if (bits && bits < 0x7f800000u)
+		cua_port_max_u32(&t->sh->top, bits >> 23 ? bits >> 23 : 1, CUA__REGIONS_IN_BLOCK);
+}
+
+/*
+ * Sets the unit for the sampled elements of the region, or for all of them if the sample has zeros
+ * alone. The room below the greatest is such that a sum of so many elements passes 2^63 a few times
+ * at most.
+ */
 CUA_FORCE void cua__regions_set_unit(const struct cua__regions_job *j, struct cua__regions_table *t)
 {
 	const uint32_t r = CUA_READ(t->sh->region), begin = CUA_READ(j->before[r]);
-	const uint32_t end = CUA_READ(j->before[r + 1]), thread = cua_port_thread();
-	const uint64_t i = begin + (uint64_t)(end - begin) * thread / 128;
+	const uint32_t count = CUA_READ(j->before[r + 1]) - begin, thread = cua_port_thread();
+	const int log = 64 - (int)cua_port_clz_u64((uint64_t)count + 1);
+	int room = 40 - log;
 
-	if (thread < 128 && i < end) {
-		const uint32_t bits =
-			(uint32_t)(cua__regions_get(j->record, i, 8) >> 32) & 0x7fffffff;
-
-		if (bits && bits < 0x7f800000u)
-			cua_port_max_u32(&t->sh->top, bits >> 23, CUA__REGIONS_IN_BLOCK);
-	}
+	if (thread < 128 && count)
+		cua__regions_sample(j, t, begin + (uint64_t)count * thread / 128);
 	cua_port_sync_block();
-	t->unit = (int)CUA_READ(t->sh->top);
-	t->unit = (t->unit ? t->unit : 1) - CUA__REGIONS_ROOM;
+	if (!CUA_READ(t->sh->top)) {
+		cua_port_sync_block();
+		for (uint64_t i = thread; i < count; i += cua_port_block_size())
+			cua__regions_sample(j, t, begin + i);
+		cua_port_sync_block();
+	}
+	if (room > CUA__REGIONS_ROOM)
+		room = CUA__REGIONS_ROOM;
+	t->unit = (int)CUA_READ(t->sh->top) - room;
 	if (t->unit < 1)
 		t->unit = 1;
 }
