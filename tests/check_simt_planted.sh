@@ -1134,6 +1134,41 @@ planted 'pairs beyond the capacity' join_kernel \
   's/return pairs < j->room ? pairs : j->room;/return pairs;/' join
 planted 'a pair with a wrong row of its list' join_kernel \
   's/list + (p - first)/list + (behind - 1 - p)/' join
+planted 'an entry of a table in shared memory that is claimed by a store' group_by_regions \
+  's/seen = cua_port_cas_b32(&t->entry\[k\], 0, wanted, \(.*\));/seen = 0, cua_port_store_b32(\&t->entry[k], wanted, \1);/'
+planted 'a group that passes its own entry' group_by_regions 's/if (p.word\[e\] == wanted || !p.word\[e\])/if (!p.word[e])/'
+planted 'a group that shares the entry of another group' group_by_regions 's/if (!seen || seen == wanted)/(void)seen;/'
+planted 'a lower word of the sum of a group without its carry' group_by_regions \
+  's/ + (old + (uint32_t)v < old);/;/'
+planted 'an overflow of the sum of a group in the wrong direction' group_by_regions 's/up >> 31 ? -1 : 1/up >> 31 ? 1 : -1/'
+planted 'a list that has the odd elements of the subset before' group_by_regions 's/CUA_WRITE(t->sh->odd, 0u);/;/'
+planted 'a table that stays full' group_by_regions 's/CUA_WRITE(t->sh->full, 0u);/;/'
+planted 'groups of a subset behind the places of the subset before' group_by_regions 's/CUA_WRITE(t->sh->placed, 0u);/;/'
+planted 'a second half of a subset that is skipped' group_by_regions \
+  's/while (depth > least && subset >> (depth - 1))/while (depth > least)/'
+planted 'groups that are appended before all rows are added' group_by_regions \
+  '/^CUA_FORCE void cua__regions_subset(/,/^}/{
+    /^	cua_port_sync_block();/{N;s/.*\n}/}/}
+  }'
+planted 'a table that is cleared before all its groups are stored' group_by_regions \
+  '/^CUA_FORCE void cua__regions_append(/,/^}/{
+    /^	cua_port_sync_block();/{N;s/.*\n}/}/}
+  }'
+planted 'a flag of a full table that is reset before all threads read it' group_by_regions \
+  '/cua_port_max_u32(&j->state->depth/{N;N;s/\n[^\n]*sync_block[^\n]*//}'
+planted 'a cursor of a region by a load and a store' group_by_regions \
+  '/cua_port_fetch_add_u32(&j->cursor/{N;N;s/.*/{ \
+    const uint32_t old = cua_port_load_b32(\&j->cursor[r], CUA__REGIONS_ON_DEVICE); \
+    cua_port_store_b32(\&j->cursor[r], old + count, CUA__REGIONS_ON_DEVICE); \
+    CUA_WRITE(sh->base[r], old - before); }/}'
+planted 'an unfit call that the threads of a block see at different times' group_by_regions \
+  '/^CUA_FORCE void cua__regions_accumulate(/,/^}/s/^	t.sh = sh;/	if (cua_port_load_b32(\&j->state->unfit, \
+    CUA__REGIONS_ON_DEVICE)) return; t.sh = sh;/'
+planted 'a unit that a thread chooses before the greatest element is known' group_by_regions \
+  '/^CUA_FORCE void cua__regions_set_unit(/,/^}/{
+    /if (!CUA_READ(t->sh->top))/{n;s/.*//}
+  }'
+planted 'a unit for a sample of zeros' group_by_regions 's/if (!CUA_READ(t->sh->top))/if (0)/'
 if [ "$part" = edits ]; then
   echo "$number edits"
   # no tried error is an error of this script
