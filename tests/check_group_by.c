@@ -142,6 +142,16 @@ static void share_mask(struct group_call *c, uint32_t i)
 	c->aggregate[i].valid_bits = c->aggregate[i - 1].valid_bits;
 }
 
+/* The first aggregate with the values of aggregate i. */
+static uint32_t first_with_values(const struct group_call *c, uint32_t i)
+{
+	uint32_t first = 0;
+
+	while (c->aggregate[first].values != c->aggregate[i].values)
+		first++;
+	return first;
+}
+
 static void free_call(struct group_call *c)
 {
 	free(c->keys);
@@ -225,7 +235,11 @@ static struct outcome run_call(struct cua_context *ctx, const struct group_call 
 	memcpy(a, c->aggregate, sizeof(a));
 	out_keys = poisoned(ctx, r.room * key_size);
 	for (uint32_t i = 0; i < c->count; i++) {
-		a[i].values = uploaded(ctx, a[i].values, c->n * cua_type_size(a[i].type));
+		const uint32_t first = first_with_values(c, i);
+
+		a[i].values = first < i
+				      ? a[first].values
+				      : uploaded(ctx, a[i].values, c->n * cua_type_size(a[i].type));
 		a[i].valid = shares_mask(c, i) ? a[i - 1].valid
 					       : uploaded(ctx, a[i].valid,
 							  a[i].valid_bits ? (c->n + 7) / 8 : c->n);
@@ -238,7 +252,7 @@ static struct outcome run_call(struct cua_context *ctx, const struct group_call 
 	r.keys = downloaded(ctx, out_keys, r.room * key_size);
 	for (uint32_t i = 0; i < c->count; i++) {
 		r.out[i] = downloaded(ctx, a[i].out, r.room * cua_type_size(result_of(&a[i])));
-		if (a[i].values)
+		if (a[i].values && first_with_values(c, i) == i)
 			test_free(ctx, (void *)a[i].values);
 		if (a[i].valid && !shares_mask(c, i))
 			test_free(ctx, (void *)a[i].valid);
@@ -503,6 +517,29 @@ START_TEST(test_any_order)
 		c.aggregate[2].values = NULL;
 		free_call(&c);
 	}
+	cua_context_destroy(ctx);
+}
+END_TEST
+
+/* A call that only counts reads no values. */
+START_TEST(test_any_order_counts)
+{
+	const size_t n = test_traced() ? 2000 : (1 << 18) + 77;
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	struct cua_aggregate a[2] = {{.op = CUA_AGGREGATE_SUM, .type = CUA_F32},
+				     {.op = CUA_AGGREGATE_MEAN, .type = CUA_F32}};
+	struct cua_group_by_options o = CUA_GROUP_BY_OPTIONS_INIT;
+	uint32_t *keys = test_malloc(n * sizeof(*keys)), *on_backend;
+	uint64_t groups = 0;
+
+	for (size_t i = 0; i < n; i++)
+		keys[i] = (uint32_t)(i % 1001) * 0x9e3779b9u;
+	on_backend = uploaded(ctx, keys, n * sizeof(*keys));
+	o.order = CUA_KEY_ORDER_ANY;
+	ck_assert_cua(cua_group_by(ctx, &o, CUA_U32, n, on_backend, a, 2, 0, NULL, &groups));
+	ck_assert_uint_eq(groups, 1001);
+	test_free(ctx, on_backend);
+	free(keys);
 	cua_context_destroy(ctx);
 }
 END_TEST
@@ -1192,6 +1229,7 @@ static Suite *make_suite(void)
 	tcase_add_test(tc, test_picks);
 	tcase_add_loop_test(tc, test_large, 0, SPREADS);
 	tcase_add_loop_test(tc, test_any_order, 0, SPREADS);
+	tcase_add_test(tc, test_any_order_counts);
 	tcase_add_test(tc, test_capacity);
 	tcase_add_test(tc, test_permutation);
 	tcase_add_test(tc, test_fast);
