@@ -14,7 +14,9 @@
  *
  * Source: aggregation by hash as in databases. An open-addressing table holds row numbers instead
  * of keys. Its final entries are the first rows of the groups. So the groups have the order of the
- * input, and not that of the table. The values are combined by scatters (cuatomic/scatter.h).
+ * input, and not that of the table. The values are combined by scatters (cuatomic/scatter.h). For
+ * order ANY, a GPU can instead partition the rows by hash and keep tables in shared memory, as in hash
+ * joins.
  *
  * Groups:
  * - Keys are integers or floats of 32 or 64 bits, or numbers of 128 bits. A struct of two uint64_t
@@ -22,11 +24,19 @@
  *   order first.
  * - Float keys: -0 and +0 are the same key, and so are all NaN. Other keys are equal if their bits
  *   are. The stored key has the bits of its first row.
- * - Groups are in the order of their first rows, or SORTED: in ascending order of the keys, NaN
- *   last.
+ * - Groups are in the order of their first rows; or SORTED: in ascending order of the keys, NaN
+ *   last; or in ANY order, which may differ from run to run.
  * - If there are more groups than `capacity`, the groups with the lowest first rows are stored, and
- *   the rows of other groups are skipped. The number of groups is the full demand. A second call
- *   with this capacity stores all groups. A call with capacity 0 only counts.
+ *   the rows of other groups are skipped. In order ANY, any groups are stored. The number of groups
+ *   is the full demand. A second call with this capacity stores all groups. A call with capacity 0
+ *   only counts.
+ * - ANY never changes the results of a group. It is faster than FIRST on a GPU if the call has:
+ *   keys of type I32 or U32; 2^18 to 2^32 - 1 rows; at most one SUM, one MEAN and one COUNT, without
+ *   masks, of a single array of F32, I32 or U32; no `first` and no `inverse`; and the number of
+ *   groups in ordinary host memory, so that the call waits. If a single key has more than 2^16 rows
+ *   plus 1 % of all rows, or many floats differ by more than 2^20 in magnitude, the call may start
+ *   again as FIRST. Any other call takes the time of FIRST, and so does each call on the CPU, and on
+ *   GPUs with less than 81 KiB of shared memory for a block (sm_75).
  *
  * Values, by operation. The result for a group depends on its valid values alone. It does not
  * depend on the order of rows, except FIRST and LAST; nor on the device, the number of threads or
@@ -75,7 +85,7 @@ enum cua_key_order {
 	CUA_KEY_ORDER_AUTO = 0,   /* FIRST */
 	CUA_KEY_ORDER_FIRST = 1,  /* the order of the first rows */
 	CUA_KEY_ORDER_SORTED = 2, /* ascending keys */
-	/* any order, perhaps another in each run: the fastest for keys and values of 32 bits */
+	/* any order, perhaps another in each run: fastest for keys and values of 32 bits; see above */
 	CUA_KEY_ORDER_ANY = 3
 };
 
@@ -170,7 +180,7 @@ cua_group_by_workspace(struct cua_context *ctx, const struct cua_group_by_option
 /*
  * Stores the distinct keys among n keys in out_keys, which may be NULL, and the outputs that the
  * options name. *count becomes the number of distinct keys, stored or not. Types, order and
- * capacity are as in cua_group_by. An index_type of U32 needs n <= 2^32 - 1.
+ * capacity are as in cua_group_by, and so are the keys that a call in order ANY stores. An index_type of U32 needs n <= 2^32 - 1.
  * Errors: NULL; VALUE (options); TYPE (key_type); SIZE; ALIGNMENT; OVERLAP; MEMORY_KIND; CAPTURE;
  *   WORKSPACE; NO_MEMORY; CUDA.
  */
