@@ -602,7 +602,7 @@ CUA_FORCE void cua__regions_set_unit(const struct cua__regions_job *j, struct cu
 	const uint32_t r = CUA_READ(t->sh->region), begin = CUA_READ(j->before[r]);
 	const uint32_t count = CUA_READ(j->before[r + 1]) - begin, thread = cua_port_thread();
 	const int log = 64 - (int)cua_port_clz_u64((uint64_t)count + 1);
-	int room = 40 - log;
+	int room = 43 - log;
 
 	if (thread < 128 && count)
 		cua__regions_sample(j, t, begin + (uint64_t)count * thread / 128);
