@@ -593,8 +593,7 @@ extern "C" {
 
 /*
  * Finds the unit for the sums of the n elements of x. type is F32, for cells of f32, or F64.
- * Without elements, and if all of them fit any unit, it is the greatest unit that is not above the
- * default.
+ * It is the default unit if no element is a number other than 0.
  * *fit follows the rules for results in cuatomic/context.h.
  * Errors: NULL; TYPE; SIZE; ALIGNMENT; OVERLAP (of fit with x); MEMORY_KIND; CAPTURE; WORKSPACE;
  *   NO_MEMORY; CUDA.
