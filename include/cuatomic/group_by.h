@@ -33,8 +33,9 @@
  * - ANY never changes the results of a group. It is faster than FIRST on a GPU if the call has:
  *   keys of type I32 or U32; 2^18 to 2^32 - 1 rows; at most one SUM, one MEAN and one COUNT, without
  *   masks, of a single array of F32, I32 or U32; no `first` and no `inverse`; and the number of
- *   groups in ordinary host memory, so that the call waits. If a single key has more than 2^16 rows
- *   plus 1 % of all rows, or many floats differ by more than 2^20 in magnitude, the call may start
+ *   groups in ordinary host memory, so that the call waits. If a 2048th
+ *   of the keys, chosen by hash, has more rows than 2^16 and the share of a multiprocessor together,
+ *   or if many floats are NaN, infinite or differ by more than 2^20 in magnitude, the call may start
  *   again as FIRST. Any other call takes the time of FIRST, and so does each call on the CPU, and on
  *   GPUs with less than 81 KiB of shared memory for a block (sm_75).
  *
