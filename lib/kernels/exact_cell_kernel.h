@@ -336,7 +336,7 @@ CUA_FORCE void cua__cells_round(const struct cua__cells_job *j, uint64_t s, uint
 {
 	const uint64_t i = CUA_READ(j->slot_cell[begin + s]);
 	uint64_t word[CUA__EXACT_CELL_WORDS_f64] = {0, 0, 0};
-	int64_t digit[CUA__SCATTER_DIGITS];
+	int64_t digit[CUA__SCATTER_DIGITS] = {0};
 
 	for (uint32_t d = 0; d < j->digits; d++) {
 		digit[d] = (int64_t)CUA_READ(j->digit[s * j->digits + d]);
