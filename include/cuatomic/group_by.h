@@ -56,7 +56,7 @@
  *   if the count is at most ddof.
  * - FIRST, LAST: the value of the valid row with the lowest or highest row number.
  * A group without valid values has COUNT 0, SUM 0, MEAN and VARIANCE NaN, zero bytes for FIRST and
- * LAST, and for MIN and MAX the greatest and the least value of the type.
+ * LAST, and for MIN and MAX the greatest and the least value of the type (infinities for floats).
  *
  * Scope: a single device. The calls are ordered in the stream. No other thread or stream may access
  *   the outputs, or write the inputs, meanwhile. There are no inline functions.
