@@ -141,32 +141,23 @@ static uint32_t cuda_parts(struct cua_context *ctx, uint64_t n)
 
 /* ---- calls in regions ---- */
 
-/* The next `bytes` bytes of scratch memory, or of none. */
-static void *next(char **at, size_t bytes)
-{
-	void *p = *at;
-
-	*at += cua__scratch_size(bytes);
-	return p;
-}
-
 static uint32_t record_size(const struct cua__regions_job *j)
 {
 	return j->type == CUA_NONE ? 4 : 8;
 }
 
-/* Sets the addresses. The first *zeros bytes must be zero. */
+/* Sets the addresses and returns the size. The first *zeros bytes must be zero. */
 static size_t lay(struct cua__regions_job *j, char *base, size_t *zeros)
 {
-	char *at = base;
+	struct cua__arena a = {base, 0};
 
-	j->state = (struct cua__regions_state *)next(&at, sizeof(*j->state));
-	j->count = (uint32_t *)next(&at, CUA__REGIONS * sizeof(uint32_t));
-	*zeros = (size_t)(at - base);
-	j->cursor = (uint32_t *)next(&at, CUA__REGIONS * sizeof(uint32_t));
-	j->before = (uint32_t *)next(&at, (CUA__REGIONS + 1) * sizeof(uint32_t));
-	j->record = next(&at, (size_t)j->n * (record_size(j)));
-	return (size_t)(at - base);
+	j->state = (struct cua__regions_state *)cua__arena_next(&a, sizeof(*j->state));
+	j->count = (uint32_t *)cua__arena_next(&a, CUA__REGIONS * sizeof(uint32_t));
+	*zeros = a.used;
+	j->cursor = (uint32_t *)cua__arena_next(&a, CUA__REGIONS * sizeof(uint32_t));
+	j->before = (uint32_t *)cua__arena_next(&a, (CUA__REGIONS + 1) * sizeof(uint32_t));
+	j->record = cua__arena_next(&a, (size_t)j->n * record_size(j));
+	return a.used;
 }
 
 static size_t cuda_regions_scratch(struct cua_context *ctx, const struct cua__regions_job *j)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Scatters on a GPU: the plan of a call, and launches of the kernels of lib/kernels/scatter_kernel.h. */
+/* Scatters on a GPU: the plan, and launches of the kernels of lib/kernels/scatter_kernel.h. */
 #include "config.h"
 
 #include "kernels/scatter_global.h"
@@ -265,15 +265,6 @@ static void plan(const struct cua_context *ctx, const struct cua__scatter *s,
 
 /* ---- the workspace ---- */
 
-/* The next `bytes` bytes of the workspace, aligned to 256; NULL if there is none. */
-static void *next(char **at, size_t bytes)
-{
-	void *p = *at;
-
-	*at += cua__scratch_size(bytes);
-	return p;
-}
-
 /*
  * Sets the addresses in a workspace at `base` and returns its size. *zeros becomes the size of the
  * part that must be zero, which is the first.
@@ -281,27 +272,29 @@ static void *next(char **at, size_t bytes)
 static size_t lay(struct cua__scatter_job *j, char *base, size_t *zeros)
 {
 	const size_t regions = j->regions;
-	char *at = base;
+	struct cua__arena a = {base, 0};
 
-	j->state = (struct cua__scatter_state *)next(&at, sizeof(*j->state));
-	j->count = (uint64_t *)next(&at, regions * 8);
-	j->plane = (uint64_t *)next(&at, (size_t)(j->planes * j->s.targets * j->s.width) * 8);
-	*zeros = (size_t)(at - base);
-	j->shared = (uint64_t *)next(&at, (size_t)j->shared_cells * 8 * (j->cells / j->copies) *
-						  j->digits);
+	j->state = (struct cua__scatter_state *)cua__arena_next(&a, sizeof(*j->state));
+	j->count = (uint64_t *)cua__arena_next(&a, regions * 8);
+	j->plane = (uint64_t *)cua__arena_next(&a,
+					       (size_t)(j->planes * j->s.targets * j->s.width) * 8);
+	*zeros = a.used;
+	j->shared = (uint64_t *)cua__arena_next(&a, (size_t)j->shared_cells * 8 *
+							    (j->cells / j->copies) * j->digits);
 	/* passes clear their own */
 	if (j->regions == 1)
-		*zeros = (size_t)(at - base);
+		*zeros = a.used;
 	if (j->regions > 1) {
-		j->pass = (struct cua__scatter_pass *)next(&at, j->passes * sizeof(*j->pass));
-		j->before = (uint64_t *)next(&at, (regions + 1) * 8);
-		j->items = (uint64_t *)next(&at, (regions + 1) * 8);
-		j->shares = (uint32_t *)next(&at, (regions + 1) * 4);
-		j->cursor = (uint32_t *)next(&at, regions * 4);
-		j->keys = (uint32_t *)next(&at, (size_t)j->room * 4);
-		j->values = next(&at, (size_t)j->room * j->value_size);
+		j->pass = (struct cua__scatter_pass *)cua__arena_next(&a,
+								      j->passes * sizeof(*j->pass));
+		j->before = (uint64_t *)cua__arena_next(&a, (regions + 1) * 8);
+		j->items = (uint64_t *)cua__arena_next(&a, (regions + 1) * 8);
+		j->shares = (uint32_t *)cua__arena_next(&a, (regions + 1) * 4);
+		j->cursor = (uint32_t *)cua__arena_next(&a, regions * 4);
+		j->keys = (uint32_t *)cua__arena_next(&a, (size_t)j->room * 4);
+		j->values = cua__arena_next(&a, (size_t)j->room * j->value_size);
 	}
-	return (size_t)(at - base);
+	return a.used;
 }
 
 /* The scatter that counts the rows of each target row, for means. */
@@ -473,7 +466,8 @@ static enum cua_status cuda_run(struct cua_context *ctx, const struct cua__scatt
 	if (s->op == CUA_SCATTER_MEAN) {
 		struct cua__scatter c = counting(s);
 
-		counts = (uint64_t *)next(&scratch, (size_t)s->targets * sizeof(uint64_t));
+		counts = (uint64_t *)scratch;
+		scratch += cua__scratch_size((size_t)s->targets * sizeof(uint64_t));
 		c.out = counts;
 		c.skipped = NULL;
 		plan(ctx, &c, &j);

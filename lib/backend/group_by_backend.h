@@ -147,20 +147,6 @@ struct cua__group_by_ops {
 				   void *scratch);
 };
 
-/* Memory that a call divides into arrays. With base NULL only the size is computed. */
-struct cua__arena {
-	char *base;
-	size_t used;
-};
-
-static inline void *cua__arena_next(struct cua__arena *a, size_t bytes)
-{
-	void *p = a->base ? a->base + a->used : NULL;
-
-	a->used += cua__scratch_size(bytes);
-	return p;
-}
-
 /* ---- lib/distinct.c ---- */
 
 /* Bytes of a number. */

@@ -134,6 +134,20 @@ static inline size_t cua__scratch_size(size_t bytes)
 	return (bytes + 255) & ~(size_t)255;
 }
 
+/* Memory that a call divides into arrays. With base NULL only the size is computed. */
+struct cua__arena {
+	char *base;
+	size_t used;
+};
+
+static inline void *cua__arena_next(struct cua__arena *a, size_t bytes)
+{
+	void *p = a->base ? a->base + a->used : NULL;
+
+	a->used += cua__scratch_size(bytes);
+	return p;
+}
+
 /* ---- the caller's structs that begin with their size ---- */
 
 /*

@@ -65,17 +65,15 @@ CUA__HOST_FN void cua__cells_plan(const struct cua__cells *c, struct cua__cells_
 /* Sets the addresses in scratch memory at `base`, NULL for none, and returns its size. */
 CUA__HOST_FN size_t cua__cells_lay(struct cua__cells_job *j, char *base)
 {
-	const size_t state = cua__scratch_size(sizeof(*j->state));
-	const size_t slots = cua__scratch_size((size_t)j->most * sizeof(uint64_t));
-	const size_t digits = (size_t)j->round_slots * j->digits * sizeof(uint64_t);
+	const size_t slots = (size_t)j->most * sizeof(uint64_t);
+	struct cua__arena a = {base, 0};
 
-	if (base) {
-		j->state = (struct cua__cells_state *)(void *)base;
-		j->slot_cell = (uint64_t *)(void *)(base + state);
-		j->slot_word = (uint64_t *)(void *)(base + state + slots);
-		j->digit = (uint64_t *)(void *)(base + state + 2 * slots);
-	}
-	return state + 2 * slots + cua__scratch_size(digits);
+	j->state = (struct cua__cells_state *)cua__arena_next(&a, sizeof(*j->state));
+	j->slot_cell = (uint64_t *)cua__arena_next(&a, slots);
+	j->slot_word = (uint64_t *)cua__arena_next(&a, slots);
+	j->digit = (uint64_t *)cua__arena_next(&a, (size_t)j->round_slots * j->digits *
+							   sizeof(uint64_t));
+	return a.used;
 }
 
 /* ---- sums in words ---- */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Group by on a GPU in a single partition of the rows: for keys and values of 32 bits, and groups in any order.
+ * Group by on a GPU in a single partition of the rows: for keys and values of 32 bits, and groups in
+ * any order.
  *
  * Source: radix partitioning by hash with tables in shared memory, as in hash joins on GPUs.
  *
@@ -10,26 +11,26 @@
  * 2. Plan: the first record of each region. A single block.
  * 3. Partition: a record has the hash and the value of a row. The records are written sorted by
  *    region.
- * 4. Accumulate: a block takes a region, and finds its groups in a table in shared memory: for each group
- *    the rest, the count and the sum. At the end of the region the groups are appended to the outputs.
+ * 4. Accumulate: a block takes a region, and finds its groups in a table in shared memory: for each
+ *    group the rest, the count and the sum. At the end of the region the groups are appended to the
+ *    outputs.
  *
- * A table has buckets of four entries, so that nearly all keys are in the first bucket that they probe. If a
- * region has too many groups for its table, the block takes only the keys of a subset, and then the
- * other subsets. Subset s of depth d has the keys with rest mod 2^d = s. A subset that does not fit
- * is divided in two.
+ * A table has buckets of four entries, so that nearly all keys are in the first bucket that they
+ * probe. If a region has too many groups for its table, the block takes only the keys of a subset,
+ * and then the other subsets. Subset s of depth d has the keys with rest mod 2^d = s. A subset that
+ * does not fit is divided in two.
  *
- * A sum of floats is a signed integer of 64 bits, in units of a power of two that the block chooses for
- * the records that it sees first. An element that does not fit goes to a list of the block, and so
- * does a multiple of 2^64 units when the integer overflows. The sum of a group with such elements is
- * rounded from digits.
+ * A sum of floats is a signed integer of 64 bits, in units of a power of two that the block chooses
+ * by a sample of the region. An element that does not fit goes to a list of the block, and so does a
+ * multiple of 2^64 units when the integer overflows. The sum of a group with such elements is rounded
+ * from digits.
  *
- * The call is `unfit` if a region has more records than the share of a multiprocessor, or if a list is
- * full. Then no
- * output is valid, and the caller takes the steps of group_by_kernel.h instead.
+ * The call is `unfit` if a region has more records than the share of a multiprocessor, or if a list
+ * is full. Then no output is valid, and the caller takes the steps of group_by_kernel.h instead.
  *
  * Argument: an entry changes from 0 to a rest + 1, by compare-and-swap, and never again. All rows of
- * a key probe the same buckets in the same order, and within a bucket claim the first entry that is 0.
- * A thread passes an entry only if the entry has another key. So all rows of a key end at the same
+ * a key probe the same buckets in the same order, and within a bucket claim the first entry that is
+ * 0. A thread passes an entry only if the entry has another key. So all rows of a key end at the same
  * entry. Counts and sums are atomic additions of integers, so their order does not matter; the
  * addition to the lower word returns the carry, as in scatter_kernel.h. Barriers separate clearing,
  * adding and appending. The ends of kernels publish the records.
@@ -42,7 +43,9 @@
 #define CUATOMIC_KERNELS_GROUP_BY_REGIONS_H
 
 #include "backend/group_by_backend.h"
+#include "kernels/owner.h"
 #include "kernels/scatter_values.h"
+#include "kernels/warp_scan.h"
 
 #ifndef CUA__REGIONS_BITS
 #define CUA__REGIONS_BITS 11u
@@ -66,15 +69,13 @@
 #define CUA__REGIONS_IN_BLOCK CUA_RELAXED, CUA_SCOPE_BLOCK, CUA_SPACE_SHARED
 #define CUA__REGIONS_ON_DEVICE CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL
 
-/* A permutation of the 32-bit numbers, and its inverse. */
+/* The hash of owner.h is a permutation of the 32-bit numbers if the seed has 32 bits. */
 CUA_FORCE uint32_t cua__regions_hash(uint32_t key, uint32_t seed)
 {
-	key ^= seed;
-	key = (key ^ key >> 16) * 0x7feb352du;
-	key = (key ^ key >> 15) * 0x846ca68bu;
-	return key ^ key >> 16;
+	return cua__owner_hash_u32(key, seed);
 }
 
+/* The inverse. */
 CUA_FORCE uint32_t cua__regions_key(uint32_t hash, uint32_t seed)
 {
 	hash = (hash ^ hash >> 16) * 0x43021123u;
@@ -200,24 +201,16 @@ CUA_FORCE void cua__regions_reserve(const struct cua__regions_job *j,
 				    const struct cua__regions_stage *sh, uint32_t threads)
 {
 	const uint32_t thread = cua_port_thread(), each = (CUA__REGIONS + threads - 1) / threads;
-	uint32_t sum = 0, before, total = 0, inclusive;
+	uint32_t sum = 0, before, total;
 
 	for (uint32_t r = thread * each; r < thread * each + each && r < CUA__REGIONS; r++)
 		sum += CUA_READ(sh->count[r]);
-	inclusive = sum;
-	CUA__UNROLL
-	for (uint32_t by = 1; by < 32; by *= 2) {
-		const uint32_t below = cua_port_shuffle_u32(CUA__ALL_LANES, inclusive,
-							    (cua_port_lane() - by) & 31);
-
-		inclusive += cua_port_lane() >= by ? below : 0;
-	}
+	before = cua__warp_before(sum, &total);
 	if (cua_port_lane() == 31)
-		CUA_WRITE(sh->of_warp[thread / 32], inclusive);
+		CUA_WRITE(sh->of_warp[thread / 32], total);
 	cua_port_sync_block();
 	for (uint32_t w = 0; w < thread / 32; w++)
-		total += CUA_READ(sh->of_warp[w]);
-	before = total + inclusive - sum;
+		before += CUA_READ(sh->of_warp[w]);
 	for (uint32_t r = thread * each; r < thread * each + each && r < CUA__REGIONS; r++) {
 		const uint32_t count = CUA_READ(sh->count[r]);
 

@@ -13,6 +13,7 @@
 #define CUATOMIC_KERNELS_SCATTER_PARTITION_H
 
 #include "kernels/scatter_job.h"
+#include "kernels/warp_scan.h"
 
 /* The most records that a thread sorts at once. */
 #ifndef CUA__SCATTER_SORTS
@@ -323,22 +324,6 @@ CUA_FORCE void cua__scatter_set_value(void *values, uint64_t i, uint64_t v, uint
 		CUA_WRITE(((cua__raw64 *)values)[i], v);
 }
 
-/* The sum of the words of the lower lanes of the warp; *total is that of all lanes. */
-CUA_FORCE uint32_t cua__scatter_warp_before(uint32_t v, uint32_t *total)
-{
-	const uint32_t lane = cua_port_lane();
-	uint32_t sum = v;
-
-	CUA__UNROLL
-	for (uint32_t by = 1; by < 32; by *= 2) {
-		const uint32_t below = cua_port_shuffle_u32(CUA__ALL_LANES, sum, (lane - by) & 31);
-
-		sum += lane >= by ? below : 0;
-	}
-	*total = cua_port_shuffle_u32(CUA__ALL_LANES, sum, 31);
-	return sum - v;
-}
-
 /* Sorts the staged records by region and writes them. All threads of the block call. */
 CUA_FORCE void cua__scatter_flush(const struct cua__scatter_job *j,
 				  const struct cua__scatter_stage *sh,
@@ -365,7 +350,7 @@ CUA_FORCE void cua__scatter_flush(const struct cua__scatter_job *j,
 	/* each thread has `each` adjacent regions */
 	for (uint32_t r = thread * each; r < thread * each + each && r < regions; r++)
 		sum += CUA_READ(sh->count[r]);
-	before = cua__scatter_warp_before(sum, &total);
+	before = cua__warp_before(sum, &total);
 	if (cua_port_lane() == 31)
 		CUA_WRITE(sh->of_warp[thread / 32], total);
 	cua_port_sync_block();
@@ -483,7 +468,7 @@ CUA_FORCE void cua__scatter_partition(const struct cua__scatter_job *j, uint32_t
 			at[k] = index[k] < count ? (uint32_t)index[k] : ~0u;
 			mine += index[k] < count;
 		}
-		to = cua__scatter_warp_before(mine, &total);
+		to = cua__warp_before(mine, &total);
 		if (cua_port_lane() == 0 && total)
 			total = cua_port_fetch_add_u32(sh->staged, total, CUA__SCATTER_IN_BLOCK);
 		to += cua_port_shuffle_u32(CUA__ALL_LANES, total, 0);
