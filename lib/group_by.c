@@ -202,11 +202,6 @@ static enum cua_type number_type(const struct cua__distinct *d)
 	return d->wide ? CUA_U64 : CUA_U32;
 }
 
-static size_t number_size(const struct cua__distinct *d)
-{
-	return cua_type_size(number_type(d));
-}
-
 /* A scatter that overwrites, without addresses. */
 static struct cua__scatter scatter_of(const struct cua__distinct *d, enum cua_scatter_op op,
 				      enum cua_type type, enum cua_type result_type)
@@ -291,7 +286,7 @@ static void *place_masked(const struct cua__distinct *d, const struct aggregate 
 {
 	for (uint32_t i = 0; i < count; i++)
 		if (needs_masked(&a[i]))
-			return cua__arena_next(arena, (size_t)d->n * number_size(d));
+			return cua__arena_next(arena, (size_t)d->n * cua__number_size(d));
 	return NULL;
 }
 
@@ -322,7 +317,7 @@ static void place(struct cua_context *ctx, const struct cua__distinct *d, const 
 	if (varies || a->op == CUA_AGGREGATE_COUNT)
 		j->ones = cua__arena_next(arena, n);
 	if (picks)
-		j->rows = cua__arena_next(arena, (size_t)d->room * number_size(d));
+		j->rows = cua__arena_next(arena, (size_t)d->room * cua__number_size(d));
 	if (varies) {
 		j->x = cua__arena_next(arena, n * sizeof(double));
 		j->pivot = cua__arena_next(arena, groups);
@@ -395,7 +390,7 @@ static enum cua_status run_pick(struct cua_context *ctx, const struct aggregate 
 		j->rows = j->d.first;
 	} else {
 		status = ctx->runtime->set_bytes(ctx, j->rows, last ? 0 : 0xff,
-						 (size_t)j->targets * number_size(&j->d));
+						 (size_t)j->targets * cua__number_size(&j->d));
 		if (!status)
 			status =
 				ops->run(ctx, last ? CUA__GROUP_GREATEST_ROW : CUA__GROUP_LEAST_ROW,
@@ -467,54 +462,6 @@ static size_t scratch_bytes(struct cua_context *ctx, const struct cua__distinct 
 		most = arena.used > most ? arena.used : most;
 	}
 	return most;
-}
-
-/*
- * Finds the groups of n > 0 rows and stores their number. *targets becomes the number of groups
- * that the outputs have room for. If the call waits in any case, it waits here, and *targets is at
- * most the next power of two of the number of groups. *arena becomes the memory after the results.
- */
-static enum cua_status find_groups(struct cua__call *call, struct cua__distinct *d, size_t bytes,
-				   uint64_t *user, struct cua__arena *arena, uint64_t *targets)
-{
-	struct cua_context *ctx = call->ctx;
-	struct cua__arena scratch;
-	enum cua_status status;
-	uint64_t groups = 0;
-	void *p = NULL;
-
-	status = cua__call_scratch(call, bytes, &p);
-	if (status)
-		return status;
-	arena->base = p;
-	arena->used = 0;
-	cua__distinct_place(d, arena);
-	scratch = *arena;
-	cua__distinct_place_scratch(ctx, d, &scratch);
-	status = cua__distinct_run(ctx, d);
-	if (!status)
-		status = ctx->runtime->copy(ctx, user, d->count, sizeof(*user));
-	*targets = d->room;
-	if (status || !d->room || (ctx->runtime->kind == CUA_BACKEND_CUDA && !call->n_results))
-		return status;
-	status = ctx->runtime->copy(ctx, &groups, d->count, sizeof(groups));
-	if (!status)
-		status = ctx->runtime->synchronize(ctx);
-	*targets = targets_for(d, groups);
-	return status;
-}
-
-static enum cua_status store_keys(struct cua_context *ctx, const struct cua__distinct *d,
-				  uint64_t targets, void *out_keys)
-{
-	struct cua__group_job j;
-
-	if (!out_keys || !targets)
-		return CUA_OK;
-	memset(&j, 0, sizeof(j));
-	j.d = *d;
-	j.out = out_keys;
-	return CUA__OPS(ctx, group_by)->run(ctx, CUA__GROUP_KEYS, &j, targets);
 }
 
 /* ---- calls in regions ---- */
@@ -613,6 +560,60 @@ static enum cua_status run_regions(struct cua__call *call, struct cua__regions_j
 	return status;
 }
 
+/* ---- the groups ---- */
+
+/*
+ * Finds the groups of n > 0 rows, and stores their number and keys. *targets becomes the number of
+ * groups that have no results yet: 0 if the call was in regions, with all aggregates. Else it is the
+ * room for groups. If the call waits in any case, it waits here, and *targets is at most the next
+ * power of two of the number of groups. *arena becomes the memory after the results.
+ */
+static enum cua_status find_groups(struct cua__call *call, struct cua__distinct *d,
+				   const struct aggregate *a, uint32_t count, void *out_keys,
+				   uint64_t *user, struct cua__arena *arena, uint64_t *targets)
+{
+	struct cua_context *ctx = call->ctx;
+	const int waits = call->n_results || ctx->runtime->kind == CUA_BACKEND_CPU;
+	struct cua__regions_job regions;
+	struct cua__group_job j;
+	enum cua_status status;
+	struct cua__arena scratch;
+	uint64_t groups = 0;
+	void *p = NULL;
+	int done = 0;
+
+	if (waits && plan_regions(ctx, d, a, count, &regions)) {
+		status = run_regions(call, &regions, call_bytes(ctx, d, a, count), out_keys, user,
+				     &done);
+		if (status || done)
+			return status;
+	}
+	status = cua__call_scratch(call, scratch_bytes(ctx, d, a, count), &p);
+	if (status)
+		return status;
+	arena->base = p;
+	arena->used = 0;
+	cua__distinct_place(d, arena);
+	scratch = *arena;
+	cua__distinct_place_scratch(ctx, d, &scratch);
+	status = cua__distinct_run(ctx, d);
+	if (!status)
+		status = ctx->runtime->copy(ctx, user, d->count, sizeof(*user));
+	*targets = d->room;
+	if (!status && d->room && waits) {
+		status = ctx->runtime->copy(ctx, &groups, d->count, sizeof(groups));
+		if (!status)
+			status = ctx->runtime->synchronize(ctx);
+		*targets = targets_for(d, groups);
+	}
+	if (status || !out_keys || !*targets)
+		return status;
+	memset(&j, 0, sizeof(j));
+	j.d = *d;
+	j.out = out_keys;
+	return CUA__OPS(ctx, group_by)->run(ctx, CUA__GROUP_KEYS, &j, *targets);
+}
+
 /* ---- cua_group_by ---- */
 
 enum cua_status cua_group_by(struct cua_context *ctx, const struct cua_group_by_options *options,
@@ -625,10 +626,8 @@ enum cua_status cua_group_by(struct cua_context *ctx, const struct cua_group_by_
 	struct cua__distinct d;
 	struct cua__call call;
 	enum cua_status status;
-	struct cua__regions_job regions;
 	uint64_t targets = 0;
 	void *keys_at, *user = NULL;
-	int done = 0;
 
 	status = plan(ctx, options, key_type, n, aggregates, aggregates_count, capacity, &d, a);
 	if (!status)
@@ -640,14 +639,9 @@ enum cua_status cua_group_by(struct cua_context *ctx, const struct cua_group_by_
 	status = cua__call_result(&call, groups, sizeof(*groups), sizeof(*groups), &user);
 	if (!status && !n)
 		status = ctx->runtime->set_bytes(ctx, user, 0, sizeof(*groups));
-	else if (!status && call.n_results && plan_regions(ctx, &d, a, aggregates_count, &regions))
-		status = run_regions(&call, &regions, call_bytes(ctx, &d, a, aggregates_count),
-				     keys_at, (uint64_t *)user, &done);
-	if (!status && n && !done)
-		status = find_groups(&call, &d, scratch_bytes(ctx, &d, a, aggregates_count),
-				     (uint64_t *)user, &arena, &targets);
-	if (!status)
-		status = store_keys(ctx, &d, targets, keys_at);
+	else if (!status)
+		status = find_groups(&call, &d, a, aggregates_count, keys_at, (uint64_t *)user,
+				     &arena, &targets);
 	if (!status && targets)
 		status = run_aggregates(ctx, &d, a, aggregates_count, targets, arena);
 	return cua__call_end(&call, status);
@@ -689,6 +683,8 @@ static enum cua_status plan_unique(const struct cua_context *ctx,
 				   size_t n, uint64_t capacity, struct cua_unique_options *o,
 				   struct cua__distinct *d, struct unique *u)
 {
+	enum cua_status status;
+
 	if (!ctx)
 		return CUA_ERROR_NULL;
 	if (cua__options(options, o, sizeof(*o)))
@@ -703,7 +699,11 @@ static enum cua_status plan_unique(const struct cua_context *ctx,
 	u->index_size = cua_type_size(u->index_type);
 	u->count.op = CUA_AGGREGATE_COUNT;
 	u->count.result_type = CUA_U64;
-	return cua__distinct_plan(d, key_type, n, capacity, o->order);
+	status = cua__distinct_plan(d, key_type, n, capacity, o->order);
+	/* these need a number for each row */
+	if (o->first || o->inverse)
+		d->any = 0;
+	return status;
 }
 
 static enum cua_status check_unique(struct cua_context *ctx, struct cua__distinct *d,
@@ -762,7 +762,7 @@ static enum cua_status store_unique(struct cua_context *ctx, const struct cua__d
 	j.out = u->first;
 	if (u->first && !status)
 		status = ops->run(ctx, CUA__GROUP_FIRST_ROWS, &j, targets);
-	if (!u->counts || status)
+	if (!u->counts || !targets || status)
 		return status;
 	return run_aggregates(ctx, d, &u->count, 1, targets, arena);
 }
@@ -776,11 +776,9 @@ enum cua_status cua_unique(struct cua_context *ctx, const struct cua_unique_opti
 	struct cua__distinct d;
 	struct cua__call call;
 	enum cua_status status;
-	struct cua__regions_job regions;
 	uint64_t targets = 0;
 	void *keys_at, *user = NULL;
 	struct unique u;
-	int done = 0;
 
 	status = plan_unique(ctx, options, key_type, n, capacity, &o, &d, &u);
 	if (!status)
@@ -793,17 +791,10 @@ enum cua_status cua_unique(struct cua_context *ctx, const struct cua_unique_opti
 		status = ctx->runtime->set_bytes(ctx, user, 0, sizeof(*count));
 		return cua__call_end(&call, status);
 	}
-	if (!status && call.n_results && !u.first && !u.inverse &&
-	    plan_regions(ctx, &d, &u.count, u.counts != NULL, &regions))
-		status = run_regions(&call, &regions,
-				     call_bytes(ctx, &d, &u.count, u.counts != NULL), keys_at,
-				     (uint64_t *)user, &done);
-	if (!status && !done)
-		status = find_groups(&call, &d, scratch_bytes(ctx, &d, &u.count, u.counts != NULL),
+	if (!status)
+		status = find_groups(&call, &d, &u.count, u.counts != NULL, keys_at,
 				     (uint64_t *)user, &arena, &targets);
-	if (!status && !done)
-		status = store_keys(ctx, &d, targets, keys_at);
-	if (!status && !done)
+	if (!status)
 		status = store_unique(ctx, &d, &u, targets, arena);
 	return cua__call_end(&call, status);
 }
