@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Deposits particles on a grid, ten times: by native atomic additions, with bits that differ from run
-// to run, and by exact cells, with the same bits in each run. At last the host adds the same particles in another
-// order, and gets the bits of the GPU. The assembly of a finite-element matrix has the same form.
+// Deposits particles on a grid, ten times: by native atomic additions, with bits that differ from
+// run to run, and by exact cells, with the same bits in each run. At last the host adds the same
+// particles in another order, and gets the bits of the GPU. The assembly of a finite-element matrix
+// has the same form.
 //
 //     nvcc assembly.cu $(pkg-config --cflags --libs cuatomic) -o assembly
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Exact cells: an array of sums of floats. The threads of a kernel add to them, each to any cell at any
- * time, and the sums have the same bits every time. It is an atomic addition of floats with a result
- * that does not depend on the order of the additions.
+ * Exact cells: an array of sums of floats. The threads of a kernel add to them, each to any cell at
+ * any time, and the sums have the same bits every time. It is an atomic addition of floats with a
+ * result that does not depend on the order of the additions.
  *
  * Source: the fixed windows of a long accumulator (Kulisch 1971), reduced to the exponents that the
  * elements have, as in the fixed-point sums of molecular dynamics on GPUs; integer additions commute.
@@ -51,9 +51,9 @@
  *
  * Scope: the device; for add_block, the block. On the host, all threads.
  * Memory order: relaxed. A cell publishes nothing.
- * Progress: an addition is wait-free if the machine has a fetch-and-add: at most one operation for
- *   each word of the cell, and two more for a spill. Any lane of a diverged warp may add. All lanes of
- *   a mask call add_warp together.
+ * Progress: an addition is wait-free if the machine has a fetch-and-add: at most five operations on
+ *   words of the cell, and two for each of at most two spills. Any lane of a diverged warp may add.
+ *   All lanes of a mask call add_warp together.
  * Argument:
  * - An element is an integer times 2^unit. It is added to a word with a unit that divides it: for f32
  *   to a single word, for f64 to two neighbours, its lower 56 bits to the lower word. So the sum of
@@ -391,8 +391,8 @@ CUA__DEFINE_EXACT_CELLS_VIEW(f64, double, CUA_EXACT_CELL_UNIT_MIN_F64, CUA_EXACT
  *   int cua_exact_cell_add_block_<t>(view, i, x)
  *     The same for cells in shared memory.
  *   int cua_exact_cell_add_warp_<t>(mask, view, i, x)
- *     The same as `add`, for lanes that often have equal i: a single lane adds for all lanes of a cell. All
- *     lanes of mask, and no other lanes, call it together with the same mask.
+ *     The same as `add`, for lanes that often have equal i: a single lane adds for all lanes of a
+ *     cell. All lanes of mask, and no other lanes, call it together with the same mask.
  *   int cua_exact_cell_merge_<t>(view, i, const struct cua_exact_cell_<t> *part)
  *     cell i += *part. The cells are in global memory, on the host in any memory. *part: a cell with
  *     the same unit and with the number of cell i in the append buffer, as private cells are.

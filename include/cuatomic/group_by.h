@@ -15,8 +15,8 @@
  * Source: aggregation by hash as in databases. An open-addressing table holds row numbers instead
  * of keys. Its final entries are the first rows of the groups. So the groups have the order of the
  * input, and not that of the table. The values are combined by scatters (cuatomic/scatter.h). For
- * order ANY, a GPU can instead partition the rows by hash and keep tables in shared memory, as in hash
- * joins.
+ * order ANY, a GPU can instead partition the rows by hash and keep tables in shared memory, as in
+ * hash joins.
  *
  * Groups:
  * - Keys are integers or floats of 32 or 64 bits, or numbers of 128 bits. A struct of two uint64_t
@@ -181,7 +181,8 @@ cua_group_by_workspace(struct cua_context *ctx, const struct cua_group_by_option
 /*
  * Stores the distinct keys among n keys in out_keys, which may be NULL, and the outputs that the
  * options name. *count becomes the number of distinct keys, stored or not. Types, order and
- * capacity are as in cua_group_by, and so are the keys that a call in order ANY stores. An index_type of U32 needs n <= 2^32 - 1.
+ * capacity are as in cua_group_by, and so are the keys that a call in order ANY stores. An
+ * index_type of U32 needs n <= 2^32 - 1.
  * Errors: NULL; VALUE (options); TYPE (key_type); SIZE; ALIGNMENT; OVERLAP; MEMORY_KIND; CAPTURE;
  *   WORKSPACE; NO_MEMORY; CUDA.
  */
