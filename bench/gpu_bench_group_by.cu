@@ -5,8 +5,8 @@
  *
  * Peer: CUB's radix sort, and a reduction or a selection of its runs. For values, the peer makes
  * only sums, and these round after each addition. Ceiling: reading the keys and the values once.
- * Every group of every run is compared: its key, position and results, with those that atomic
- * operations made by number of the key.
+ * The key, position and results of every group are compared, after every run, with a reference
+ * that atomic operations make by number of the key.
  */
 #include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_reduce.cuh>
@@ -50,7 +50,7 @@ struct reference {
 	double *sums, *squares;
 };
 
-/* The results of a way, by group; those that it does not make are NULL. */
+/* The results of a way, by group. NULL: the way does not make this result. */
 struct outputs {
 	enum cua_key_order order;
 	const uint64_t *counts;
@@ -119,7 +119,7 @@ static __global__ void count_used(size_t numbers, const uint32_t *counts, unsign
 	atomicAdd(used, mine);
 }
 
-/* Whether the results of group g are those of the key with this number. */
+/* Whether the results of group g match the reference of the key with this number. */
 static __device__ bool same_results(struct outputs made, size_t g, struct reference wanted,
 				    size_t number, const float *values)
 {

@@ -355,7 +355,7 @@ static void check(struct cua_context *ctx, const struct group_call *c, const cha
 	groups_free(&g);
 }
 
-/* An aggregate of each operation on this type, and one with another result type. */
+/* Adds an aggregate of each operation on this type, and a sum with a wider result type. */
 static void add_operations(struct group_call *c, enum cua_type type)
 {
 	for (int op = CUA_AGGREGATE_COUNT; op <= CUA_AGGREGATE_LAST; op++) {
@@ -439,7 +439,7 @@ START_TEST(test_picks)
 			c.aggregate[i].type = wide[turn % 3];
 			c.aggregate[i].op = i ? CUA_AGGREGATE_LAST : CUA_AGGREGATE_FIRST;
 		}
-		/* store_bits knows no types of 16 bytes, which make_aggregate fills with bytes */
+		/* make_aggregate fills values of 16 bytes with random bytes */
 		check_random(ctx, &c, turn < 3 ? SOME : FEW, KIND_NEAR, &seed);
 	}
 	cua_context_destroy(ctx);
@@ -849,7 +849,7 @@ static void pattern_counts(size_t n, uint64_t count[PATTERN_GROUPS])
 		count[g] = by_number[g * 7 % PATTERN_GROUPS];
 }
 
-/* Values are 3, except one near the end. Skipped if the device lacks the memory. */
+/* All values are 3, except a 9 near the end. Skipped if the device lacks the memory. */
 START_TEST(test_many_rows)
 {
 	const size_t n = _i ? ((size_t)1 << 32) + 7 : ((size_t)1 << 31) + 7, marked = n - 2;
@@ -939,7 +939,7 @@ START_TEST(test_empty)
 }
 END_TEST
 
-/* Good arguments, of which each refused call has a bad copy. */
+/* Good arguments. Each refused call gets a copy with a bad argument. */
 struct arguments {
 	struct cua_context *ctx;
 	struct cua_group_by_options o;
