@@ -6,17 +6,11 @@
 #include "common.h"
 
 #include <math.h>
-#if TEST_CUDA
-#include <cuda_runtime_api.h>
-#endif
 
 #include "exact_elements.h"
 #include "group_by_model.h"
+#include "key_arrays.h"
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-
-static const enum cua_type key_types[] = {CUA_I32, CUA_U32, CUA_I64, CUA_U64,
-					  CUA_F32, CUA_F64, CUA_U128};
 static const enum cua_type value_types[] = {CUA_I8,  CUA_U8,  CUA_I16, CUA_U16,  CUA_I32, CUA_U32,
 					    CUA_I64, CUA_U64, CUA_F16, CUA_BF16, CUA_F32, CUA_F64};
 static const char *const op_names[] = {"",     "COUNT",    "SUM",   "MIN", "MAX",
@@ -37,23 +31,6 @@ enum spread {
 static const char *const spread_names[] = {"one",      "few",  "some",   "many",
 					   "distinct", "runs", "special"};
 
-static uint64_t special_key(enum cua_type type, uint64_t r)
-{
-	const struct format *f = format_of(type);
-	const uint64_t top = (uint64_t)1 << (cua_type_size(type) == 4 ? 31 : 63);
-	const uint64_t integers[] = {0, 1, top, top - 1, top + 1, UINT64_MAX, UINT64_MAX - 1};
-
-	if (!f)
-		return integers[r % COUNT(integers)];
-	switch (r % 6) {
-	case 0: return r & format_minus(f);
-	case 1: return format_infinity(f) | (r & format_minus(f));
-	case 2: return format_nan(f) | (r & format_minus(f)) | (r / 8 % 4);
-	case 3: return format_infinity(f) + 1 + r / 8 % 4;
-	default: return (r & format_minus(f)) | (1 + r / 8 % 3);
-	}
-}
-
 static uint64_t random_number(enum spread spread, size_t i, size_t n, uint64_t last, uint64_t *seed)
 {
 	const uint64_t r = test_random(seed);
@@ -72,23 +49,13 @@ static void make_keys(struct group_call *c, enum spread spread, uint64_t *seed)
 {
 	const uint64_t mix = test_random(seed) | 1;
 	uint64_t number = 0;
-	struct cua_u128 wide;
 
 	c->keys = test_malloc(c->n * cua_type_size(c->key_type) + 16);
 	for (size_t i = 0; i < c->n; i++) {
 		number = random_number(spread, i, c->n, number, seed);
-		wide.lo = number * mix;
-		if (spread == SPECIAL)
-			wide.lo = special_key(c->key_type, test_random(seed));
-		/* halves alone do not tell keys apart */
-		wide.hi = number % 3 == 0 ? wide.lo : number % 3 == 1 ? 0 : UINT64_MAX - number;
-		if (number % 3 == 2)
-			wide.lo = 7;
-		if (c->key_type == CUA_U128)
-			memcpy((char *)c->keys + 16 * i, &wide, 16);
-		else
-			store_bits(c->key_type, c->keys, i,
-				   spread == SPECIAL ? wide.lo : number * mix);
+		store_key(c->key_type, c->keys, i, number,
+			  spread == SPECIAL ? special_key(c->key_type, test_random(seed))
+					    : number * mix);
 	}
 }
 
@@ -164,7 +131,7 @@ static void free_call(struct group_call *c)
 
 /* ---- calls ---- */
 
-/* The results in host memory, with room for `room` groups and 64 poisoned bytes after them. */
+/* The results in host memory, with room for `room` groups, and a guard after them. */
 struct outcome {
 	uint64_t groups;
 	size_t room;
@@ -176,41 +143,6 @@ static void free_outcome(struct outcome *o, uint32_t count)
 	free(o->keys);
 	for (uint32_t i = 0; i < count; i++)
 		free(o->out[i]);
-}
-
-/* A copy in backend memory; NULL for NULL. */
-static void *uploaded(struct cua_context *ctx, const void *host, size_t bytes)
-{
-	char *p;
-
-	if (!host)
-		return NULL;
-	p = test_alloc(ctx, bytes + 64);
-	if (bytes)
-		ck_assert_cua(cua_copy(ctx, p, host, bytes));
-	return p;
-}
-
-/* Poisoned room for results, and their download. */
-static void *poisoned(struct cua_context *ctx, size_t bytes)
-{
-	char *host = test_malloc(bytes + 64), *p;
-
-	memset(host, 0xa5, bytes + 64);
-	p = uploaded(ctx, host, bytes + 64);
-	free(host);
-	return p;
-}
-
-static char *downloaded(struct cua_context *ctx, void *p, size_t bytes)
-{
-	char *host = test_malloc(bytes + 64);
-
-	test_download(ctx, host, p, bytes + 64);
-	test_free(ctx, p);
-	for (size_t i = 0; i < 64; i++)
-		EXPECT((uint8_t)host[bytes + i] == 0xa5, "a byte behind the results was written");
-	return host;
 }
 
 static struct cua_group_by_options options_of(const struct group_call *c)
@@ -550,7 +482,7 @@ START_TEST(test_capacity)
 	struct cua_context *ctx = test_context(TEST_BACKEND);
 	uint64_t seed = test_seed("test_capacity");
 
-	for (int turn = 0; turn < 14; turn++) {
+	for (int turn = 0; turn < 2 * CAPACITIES; turn++) {
 		struct group_call c = {.key_type = CUA_I32, .n = 1000};
 		struct model_groups g;
 
@@ -560,13 +492,7 @@ START_TEST(test_capacity)
 		for (uint32_t i = 0; i < c.count; i++)
 			make_aggregate(&c, &c.aggregate[i], KIND_OUTLIER, &seed);
 		g = groups_of(&c);
-		c.capacity = turn / 2 == 0   ? 0
-			     : turn / 2 == 1 ? 1
-			     : turn / 2 == 2 ? g.groups - 1
-			     : turn / 2 == 3 ? g.groups
-			     : turn / 2 == 4 ? g.groups + 1
-			     : turn / 2 == 5 ? UINT64_MAX
-					     : c.n;
+		c.capacity = capacity_near(turn / 2, g.groups, c.n);
 		groups_free(&g);
 		check(ctx, &c, "capacity");
 		free_call(&c);
@@ -963,14 +889,6 @@ static enum cua_status unique_with(const struct arguments *a)
 	return cua_unique(a->ctx, &a->u, a->key_type, a->n, a->keys, 4, a->out_keys, a->groups);
 }
 
-#define REFUSED(call, expected, field, value)                                                      \
-	do {                                                                                       \
-		struct arguments bad = *good;                                                      \
-                                                                                                   \
-		bad.field = value;                                                                 \
-		ck_assert_status(call(&bad), expected);                                            \
-	} while (0)
-
 static void refused_values(const struct arguments *good)
 {
 	struct arguments counting = *good;
@@ -1047,7 +965,7 @@ START_TEST(test_arguments)
 	static const uint32_t host[8] = {3, 3, 9, 3, 1, 2, 3, 4};
 	const float host_values[4] = {1, 2, 3, 4};
 	const uint8_t host_valid[8] = {1, 1, 1, 0};
-	uint64_t count = 77, poison[16];
+	uint64_t count = 77;
 	char got[128];
 	size_t bytes = 77;
 	struct arguments a = {.ctx = ctx,
@@ -1058,12 +976,11 @@ START_TEST(test_arguments)
 			      .count = 2,
 			      .groups = &count};
 
-	memset(poison, 0xa5, sizeof(poison));
 	a.keys = test_upload(ctx, host, sizeof(host));
 	a.values = test_upload(ctx, host_values, sizeof(host_values));
 	a.valid = test_upload(ctx, host_valid, sizeof(host_valid));
-	a.out_keys = test_upload(ctx, poison, sizeof(poison));
-	a.out = test_upload(ctx, poison, sizeof(poison));
+	a.out_keys = poisoned(ctx, sizeof(got) - GUARD);
+	a.out = poisoned(ctx, sizeof(got) - GUARD);
 	a.a[0].op = CUA_AGGREGATE_SUM;
 	a.a[0].type = CUA_F32;
 	a.a[0].values = a.values;
@@ -1088,10 +1005,8 @@ START_TEST(test_arguments)
 	ck_assert_status(cua_unique_workspace(ctx, NULL, CUA_NONE, 4, 4, &bytes), CUA_ERROR_TYPE);
 	ck_assert_uint_eq(bytes, 77);
 	ck_assert_uint_eq(count, 77);
-	test_download(ctx, got, a.out, sizeof(got));
-	ck_assert_mem_eq(got, poison, sizeof(got));
-	test_download(ctx, got, a.out_keys, sizeof(got));
-	ck_assert_mem_eq(got, poison, sizeof(got));
+	expect_unwritten(ctx, a.out, sizeof(got));
+	expect_unwritten(ctx, a.out_keys, sizeof(got));
 
 	ck_assert_cua(call_with(&a));
 	ck_assert_uint_eq(count, 2);
@@ -1128,8 +1043,6 @@ static void check_captured(struct cua_context *ctx, cudaStream_t stream, const s
 	uint64_t *groups = test_alloc(ctx, sizeof(*groups)), host = 77;
 	char *keys = uploaded(ctx, c->keys, c->n * key_size);
 	char *out_keys = poisoned(ctx, c->n * key_size);
-	cudaGraphExec_t exec;
-	cudaGraph_t graph;
 
 	memcpy(a, c->aggregate, sizeof(a));
 	for (uint32_t i = 0; i < c->count; i++) {
@@ -1139,18 +1052,14 @@ static void check_captured(struct cua_context *ctx, cudaStream_t stream, const s
 							  a[i].valid_bits ? (c->n + 7) / 8 : c->n);
 		a[i].out = poisoned(ctx, c->n * cua_type_size(result_of(&a[i])));
 	}
-	ck_assert_cua(cua_context_synchronize(ctx));
-	ck_assert_cuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+	begin_capture(ctx, stream);
 	ck_assert_cua(cua_group_by(ctx, &o, c->key_type, c->n, keys, a, c->count, c->capacity,
 				   out_keys, groups));
 	/* a number in ordinary memory would have to wait */
 	ck_assert_status(cua_group_by(ctx, &o, c->key_type, c->n, keys, a, c->count, c->capacity,
 				      out_keys, &host),
 			 CUA_ERROR_CAPTURE);
-	ck_assert_cuda(cudaStreamEndCapture(stream, &graph));
-	ck_assert_cuda(cudaGraphInstantiateWithFlags(&exec, graph, 0));
-	for (int turn = 0; turn < 2; turn++)
-		ck_assert_cuda(cudaGraphLaunch(exec, stream));
+	run_captured(stream);
 	test_download(ctx, &got.groups, groups, sizeof(got.groups));
 	got.keys = downloaded(ctx, out_keys, c->n * key_size);
 	for (uint32_t i = 0; i < c->count; i++) {
@@ -1160,8 +1069,6 @@ static void check_captured(struct cua_context *ctx, cudaStream_t stream, const s
 			test_free(ctx, (void *)a[i].valid);
 	}
 	compare(c, &g, "a graph", &got);
-	ck_assert_cuda(cudaGraphExecDestroy(exec));
-	ck_assert_cuda(cudaGraphDestroy(graph));
 	test_free(ctx, keys);
 	test_free(ctx, groups);
 	free_outcome(&got, c->count);
@@ -1179,14 +1086,14 @@ START_TEST(test_workspace)
 	for (int turn = 0; turn < 4; turn++) {
 		struct group_call c = {.key_type = key_types[turn * 2], .n = n, .capacity = n};
 		struct cua_group_by_options o;
-		struct cua_context *ctx = test_context(TEST_BACKEND);
 		size_t bytes = 0, none = 77, fewer = 0;
 #if TEST_CUDA
 		cudaStream_t stream;
-
-		ck_assert_cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-		ck_assert_cua(cua_context_set_stream(ctx, (struct CUstream_st *)stream));
+		struct cua_context *ctx = context_with_stream(&stream);
+#else
+		struct cua_context *ctx = test_context(TEST_BACKEND);
 #endif
+
 		c.order = turn % 2 ? CUA_KEY_ORDER_SORTED : CUA_KEY_ORDER_FIRST;
 		add_operations(&c, types[turn]);
 		make_keys(&c, turn < 2 ? SOME : MANY, &seed);
@@ -1201,9 +1108,7 @@ START_TEST(test_workspace)
 		ck_assert_cua(cua_group_by_workspace(ctx, &o, c.key_type, 0, c.aggregate, c.count,
 						     c.capacity, &none));
 		ck_assert_cua(cua_unique_workspace(ctx, NULL, c.key_type, n, c.capacity, &fewer));
-		ck_assert_uint_le(none, fewer);
-		ck_assert_uint_le(fewer, bytes);
-		ck_assert_cua(cua_context_reserve(ctx, bytes));
+		reserve_workspace(ctx, none, fewer, bytes);
 #if TEST_CUDA
 		check_captured(ctx, stream, &c);
 		cua_context_destroy(ctx);

@@ -6,15 +6,8 @@
 #include "common.h"
 
 #include <math.h>
-#if TEST_CUDA
-#include <cuda_runtime_api.h>
-#endif
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-
-static const enum cua_type key_types[] = {CUA_I32, CUA_U32, CUA_I64, CUA_U64,
-					  CUA_F32, CUA_F64, CUA_U128};
-
+#include "key_arrays.h"
 /* ---- calls and the model ---- */
 
 /* A call; the arrays are in host memory. */
@@ -162,25 +155,6 @@ enum spread {
 static const char *const spread_names[] = {"one",      "few",   "some", "unique",
 					   "disjoint", "heavy", "half", "special"};
 
-static uint64_t special_key(enum cua_type type, uint64_t r)
-{
-	const int is_float = type == CUA_F32 || type == CUA_F64;
-	const int narrow = cua_type_size(type) == 4;
-	const uint64_t top = (uint64_t)1 << (narrow ? 31 : 63);
-	const uint64_t infinity = narrow ? 0x7f800000 : (uint64_t)0x7ff << 52;
-	const uint64_t sign = r >> 20 & 1 ? top : 0;
-	const uint64_t integers[] = {0, 1, top, top - 1, top + 1, UINT64_MAX, UINT64_MAX - 1};
-
-	if (!is_float)
-		return integers[r % COUNT(integers)];
-	switch (r % 4) {
-	case 0: return sign;
-	case 1: return sign | infinity;
-	case 2: return sign | (infinity + 1 + r / 8 % 4);
-	default: return sign | (1 + r / 8 % 3);
-	}
-}
-
 static uint64_t random_number(enum spread spread, int side, size_t i, size_t n, uint64_t *seed)
 {
 	const uint64_t r = test_random(seed);
@@ -196,15 +170,6 @@ static uint64_t random_number(enum spread spread, int side, size_t i, size_t n, 
 	}
 }
 
-static void store_key(enum cua_type type, char *keys, size_t i, uint64_t lo, uint64_t hi)
-{
-	const size_t size = cua_type_size(type);
-
-	memcpy(keys + i * size, &lo, size < 8 ? size : 8);
-	if (size == 16)
-		memcpy(keys + i * 16 + 8, &hi, 8);
-}
-
 static void make_keys(struct join_call *c, enum spread spread, uint64_t *seed)
 {
 	const uint64_t mix = test_random(seed) | 1;
@@ -213,14 +178,10 @@ static void make_keys(struct join_call *c, enum spread spread, uint64_t *seed)
 		c->keys[side] = test_malloc(c->n[side] * 16 + 16);
 		for (size_t i = 0; i < c->n[side]; i++) {
 			const uint64_t number = random_number(spread, side, i, c->n[1], seed);
-			uint64_t lo = number * mix, hi;
 
-			if (spread == SPECIAL)
-				lo = special_key(c->key_type, test_random(seed) >> 7);
-			/* halves alone do not tell keys apart */
-			hi = number % 3 == 0 ? lo : number % 3 == 1 ? 0 : UINT64_MAX - number;
-			store_key(c->key_type, c->keys[side], i,
-				  c->key_type == CUA_U128 && number % 3 == 2 ? 7 : lo, hi);
+			store_key(c->key_type, c->keys[side], i, number,
+				  spread == SPECIAL ? special_key(c->key_type, test_random(seed))
+						    : number * mix);
 		}
 	}
 }
@@ -240,39 +201,6 @@ static void describe(const struct join_call *c, const char *what, char text[256]
 }
 
 /* ---- results ---- */
-
-/* Poisoned room for results, and their download; 64 more bytes must stay poisoned. */
-static void *poisoned(struct cua_context *ctx, size_t bytes)
-{
-	char *host = test_malloc(bytes + 64);
-	void *p;
-
-	memset(host, 0xa5, bytes + 64);
-	p = test_upload(ctx, host, bytes + 64);
-	free(host);
-	return p;
-}
-
-static char *downloaded(struct cua_context *ctx, void *p, size_t bytes)
-{
-	char *host = test_malloc(bytes + 64);
-
-	test_download(ctx, host, p, bytes + 64);
-	test_free(ctx, p);
-	for (size_t i = 0; i < 64; i++)
-		EXPECT((uint8_t)host[bytes + i] == 0xa5, "a byte behind the results was written");
-	return host;
-}
-
-/* A copy in backend memory, also of no bytes. */
-static void *uploaded(struct cua_context *ctx, const void *host, size_t bytes)
-{
-	char *p = test_alloc(ctx, bytes + 64);
-
-	if (bytes)
-		ck_assert_cua(cua_copy(ctx, p, host, bytes));
-	return p;
-}
 
 static size_t index_size(const struct join_call *c)
 {
@@ -567,20 +495,14 @@ START_TEST(test_capacity)
 	struct cua_context *ctx = test_context(TEST_BACKEND);
 	uint64_t seed = test_seed("test_capacity");
 
-	for (int turn = 0; turn < 14; turn++) {
+	for (int turn = 0; turn < 2 * CAPACITIES; turn++) {
 		struct join_call c = {.key_type = CUA_I32, .n = {500, 700}};
 		struct model_pairs m;
 
 		c.kind = turn % 2 ? CUA_JOIN_LEFT : CUA_JOIN_INNER;
 		make_keys(&c, turn < 7 ? SOME : HALF, &seed);
 		m = pairs_of(&c, 0);
-		c.capacity = turn / 2 == 0   ? 0
-			     : turn / 2 == 1 ? 1
-			     : turn / 2 == 2 ? m.pairs - 1
-			     : turn / 2 == 3 ? m.pairs
-			     : turn / 2 == 4 ? m.pairs + 1
-			     : turn / 2 == 5 ? m.pairs / 2
-					     : UINT64_MAX;
+		c.capacity = capacity_near(turn / 2, m.pairs, m.pairs / 2);
 		free_pairs(&m);
 		check(ctx, &c, "capacity");
 		free_call(&c);
@@ -731,14 +653,6 @@ static enum cua_status is_in_with(const struct arguments *a)
 			 (uint8_t *)a->out_left);
 }
 
-#define REFUSED(call, expected, field, value)                                                      \
-	do {                                                                                       \
-		struct arguments bad = *good;                                                      \
-                                                                                                   \
-		bad.field = value;                                                                 \
-		ck_assert_status(call(&bad), expected);                                            \
-	} while (0)
-
 static void refused_joins(const struct arguments *good)
 {
 	REFUSED(join_with, CUA_ERROR_NULL, ctx, NULL);
@@ -793,7 +707,7 @@ START_TEST(test_arguments)
 {
 	struct cua_context *ctx = test_context(TEST_BACKEND);
 	static const uint32_t host[2][4] = {{3, 5, 9, 3}, {9, 3, 3, 1}};
-	uint64_t count = 77, poison[16];
+	uint64_t count = 77;
 	size_t bytes = 77;
 	char got[128];
 	struct arguments a = {.ctx = ctx,
@@ -806,11 +720,10 @@ START_TEST(test_arguments)
 			      .pairs = &count};
 	struct arguments narrow;
 
-	memset(poison, 0xa5, sizeof(poison));
 	a.left = test_upload(ctx, host[0], sizeof(host[0]));
 	a.right = test_upload(ctx, host[1], sizeof(host[1]));
-	a.out_left = test_upload(ctx, poison, sizeof(poison));
-	a.out_right = test_upload(ctx, poison, sizeof(poison));
+	a.out_left = poisoned(ctx, sizeof(got) - GUARD);
+	a.out_right = poisoned(ctx, sizeof(got) - GUARD);
 	refused_joins(&a);
 	refused_lookups(&a);
 	narrow = a;
@@ -832,19 +745,17 @@ START_TEST(test_arguments)
 			 CUA_ERROR_SIZE);
 	ck_assert_uint_eq(bytes, 77);
 	ck_assert_uint_eq(count, 77);
-	test_download(ctx, got, a.out_left, sizeof(got));
-	ck_assert_mem_eq(got, poison, sizeof(got));
-	test_download(ctx, got, a.out_right, sizeof(got));
-	ck_assert_mem_eq(got, poison, sizeof(got));
+	expect_unwritten(ctx, a.out_left, sizeof(got));
+	expect_unwritten(ctx, a.out_right, sizeof(got));
 
 	ck_assert_cua(join_with(&a));
 	ck_assert_uint_eq(count, 5);
 	test_download(ctx, got, a.out_left, sizeof(got));
 	ck_assert_mem_eq(got, ((const uint64_t[4]){0, 0, 2, 3}), 32);
-	ck_assert_mem_eq(got + 32, poison, 96);
+	expect_poison(got + 32, 96);
 	test_download(ctx, got, a.out_right, sizeof(got));
 	ck_assert_mem_eq(got, ((const uint64_t[4]){1, 2, 0, 1}), 32);
-	ck_assert_mem_eq(got + 32, poison, 96);
+	expect_poison(got + 32, 96);
 	ck_assert_cua(is_in_with(&a));
 	test_download(ctx, got, a.out_left, sizeof(got));
 	ck_assert_mem_eq(got, ((const uint8_t[4]){1, 0, 1, 1}), 4);
@@ -875,15 +786,12 @@ static void check_captured(struct cua_context *ctx, cudaStream_t stream, const s
 	uint8_t *found = test_alloc(ctx, c->n[0]), *flags = test_malloc(c->n[0]);
 	char *keys[2], *left, *right;
 	struct model_row *rows = sorted_rows(c);
-	cudaGraphExec_t exec;
-	cudaGraph_t graph;
 
 	for (int side = 0; side < 2; side++)
 		keys[side] = uploaded(ctx, c->keys[side], c->n[side] * key_size);
 	left = poisoned(ctx, bytes);
 	right = poisoned(ctx, bytes);
-	ck_assert_cua(cua_context_synchronize(ctx));
-	ck_assert_cuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+	begin_capture(ctx, stream);
 	ck_assert_cua(cua_join(ctx, &o, c->key_type, c->n[0], keys[0], c->n[1], keys[1], m.stored,
 			       left, right, at));
 	ck_assert_cua(cua_is_in(ctx, NULL, c->key_type, c->n[0], keys[0], c->n[1], keys[1], found));
@@ -891,10 +799,7 @@ static void check_captured(struct cua_context *ctx, cudaStream_t stream, const s
 	ck_assert_status(cua_join(ctx, &o, c->key_type, c->n[0], keys[0], c->n[1], keys[1],
 				  m.stored, left, right, &host),
 			 CUA_ERROR_CAPTURE);
-	ck_assert_cuda(cudaStreamEndCapture(stream, &graph));
-	ck_assert_cuda(cudaGraphInstantiateWithFlags(&exec, graph, 0));
-	for (int turn = 0; turn < 2; turn++)
-		ck_assert_cuda(cudaGraphLaunch(exec, stream));
+	run_captured(stream);
 	test_download(ctx, &pairs, at, 8);
 	test_download(ctx, flags, found, c->n[0]);
 	left = downloaded(ctx, left, bytes);
@@ -907,8 +812,6 @@ static void check_captured(struct cua_context *ctx, cudaStream_t stream, const s
 		matches_of(rows, c->n[1], &key, &matches);
 		EXPECT(flags[i] == (matches != 0), "a graph: is_in %zu", i);
 	}
-	ck_assert_cuda(cudaGraphExecDestroy(exec));
-	ck_assert_cuda(cudaGraphDestroy(graph));
 	for (int side = 0; side < 2; side++)
 		test_free(ctx, keys[side]);
 	test_free(ctx, at);
@@ -932,22 +835,20 @@ START_TEST(test_workspace)
 				      .kind = (enum cua_join_kind)(turn % 3),
 				      .n = {n, n / 2},
 				      .capacity = UINT64_MAX};
-		struct cua_context *ctx = test_context(TEST_BACKEND);
 		const struct cua_join_options o = options_of(&c);
 		size_t bytes = 0, none = 77, fewer = 0;
 #if TEST_CUDA
 		cudaStream_t stream;
-
-		ck_assert_cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-		ck_assert_cua(cua_context_set_stream(ctx, (struct CUstream_st *)stream));
+		struct cua_context *ctx = context_with_stream(&stream);
+#else
+		struct cua_context *ctx = test_context(TEST_BACKEND);
 #endif
+
 		make_keys(&c, turn < 2 ? SOME : HALF, &seed);
 		ck_assert_cua(cua_join_workspace(ctx, &o, c.key_type, c.n[0], c.n[1], &bytes));
 		ck_assert_cua(cua_is_in_workspace(ctx, NULL, c.key_type, c.n[0], c.n[1], &fewer));
 		ck_assert_cua(cua_is_in_workspace(ctx, NULL, c.key_type, 0, c.n[1], &none));
-		ck_assert_uint_le(none, fewer);
-		ck_assert_uint_le(fewer, bytes);
-		ck_assert_cua(cua_context_reserve(ctx, bytes));
+		reserve_workspace(ctx, none, fewer, bytes);
 #if TEST_CUDA
 		check_captured(ctx, stream, &c);
 		cua_context_destroy(ctx);
