@@ -4,53 +4,23 @@
 #include <string.h>
 
 #include "lib/kernels/group_by_kernel.h"
+#include "simt_key_steps.h"
 #include "simt_suites.h"
 
 enum { ROWS = 40, SLOTS = 12, GROUPS = 160, MOST_PARTS = 35, KEYS = 5, SUMMED = 48 };
 
 static struct cua__group_job job;
-static int wide;
 static uint64_t rows; /* of the run */
-static uint32_t parts = 3;
 static uint32_t keys[ROWS];
 static uint64_t table[SLOTS], number[GROUPS], picked[KEYS], count;
 static uint64_t order[2][GROUPS], ordered[2][GROUPS];
 static uint64_t digits[CUA__GROUP_DIGITS * MOST_PARTS], totals[CUA__GROUP_DIGITS];
 static uint8_t valid[ROWS];
-/* The input of a run is the same in each of its schedules. */
-static uint64_t rng, input;
-
-static uint64_t next_random(void)
-{
-	rng = rng * 6364136223846793005u + 1442695040888963407u;
-	return rng >> 33;
-}
-
-/* Element i of an array of numbers, without scheduling points. */
-static uint64_t number_of(const void *array, uint64_t i)
-{
-	if (wide)
-		return ((const uint64_t *)array)[i];
-	return ((const uint32_t *)array)[i] == UINT32_MAX ? CUA__GROUP_NONE
-							  : ((const uint32_t *)array)[i];
-}
-
-static void set_number(void *array, uint64_t i, uint64_t v)
-{
-	if (wide)
-		((uint64_t *)array)[i] = v;
-	else
-		((uint32_t *)array)[i] = (uint32_t)v;
-}
-
 static void setup(void)
 {
 	rng = input;
 	memset(&job, 0, sizeof(job));
-	job.d.key_type = CUA_U32;
-	job.d.key_size = 4;
-	job.d.wide = wide;
-	job.d.n = rows;
+	set_keys(&job.d, rows);
 	job.d.keys = keys;
 	job.d.slots = SLOTS;
 	job.d.table = table;
@@ -71,8 +41,7 @@ static void setup(void)
 static void try_inputs(struct simt_case c, unsigned blocks, unsigned lanes, unsigned runs)
 {
 	rows = 2 * blocks * lanes < ROWS ? 2 * blocks * lanes : ROWS;
-	for (input = 1; input <= 6; input++)
-		try_shape(c, blocks, lanes, runs);
+	try_each_input(c, blocks, lanes, runs);
 }
 
 static void explore_inputs(struct simt_case c, unsigned blocks, unsigned lanes,
@@ -141,9 +110,7 @@ END_TEST
 
 static uint64_t begin_of(uint64_t part)
 {
-	const uint64_t each = count / parts, more = count % parts;
-
-	return each * part + (part < more ? part : more);
+	return first_of(count, part);
 }
 
 static uint32_t digit_of(uint64_t i)
@@ -200,12 +167,11 @@ static void move_setup(void)
 /* Warps of 32 lanes; the checker's shared memory has the counters. */
 static void warp_body(enum cua__group_step step, uint64_t items)
 {
-	const uint64_t warps = (uint64_t)simt_blocks() * (simt_block_lanes() / 32);
-	const uint32_t warp = simt_lane_in_block() / 32;
 	uint64_t *counters = simt_shared(sizeof(uint64_t) * CUA__GROUP_DIGITS * 2);
 
-	for (uint64_t i = simt_block() * (simt_block_lanes() / 32) + warp; i < items; i += warps)
-		cua__group_item(step, &job, i, counters + warp * CUA__GROUP_DIGITS, wide);
+	counters += simt_lane_in_block() / 32 * CUA__GROUP_DIGITS;
+	for (uint64_t i = warp_number(); i < items; i += warps())
+		cua__group_item(step, &job, i, counters, wide);
 }
 
 static void count_body(void)

@@ -4,42 +4,15 @@
 #include <string.h>
 
 #include "lib/kernels/join_kernel.h"
+#include "simt_key_steps.h"
 #include "simt_suites.h"
 
 enum { LEFT = 80, RIGHT = 24, SLOTS = 40, MOST_PARTS = 70, ROOM = 700, CHUNK = 64 };
 
 static struct cua__join_job job;
-static int wide;
-static uint32_t parts;
 static uint64_t slots[RIGHT], lists[2 * SLOTS], rows[RIGHT], list[LEFT], offset[LEFT + 1];
 static uint64_t demand[LEFT], sums[MOST_PARTS], out_left[ROOM];
 static uint32_t out_right[ROOM];
-/* The input of a run is the same in each of its schedules. */
-static uint64_t rng, input;
-
-static uint64_t next_random(void)
-{
-	rng = rng * 6364136223846793005u + 1442695040888963407u;
-	return rng >> 33;
-}
-
-/* Element i of an array of numbers, without scheduling points. */
-static uint64_t number_of(const void *array, uint64_t i)
-{
-	if (wide)
-		return ((const uint64_t *)array)[i];
-	return ((const uint32_t *)array)[i] == UINT32_MAX ? CUA__GROUP_NONE
-							  : ((const uint32_t *)array)[i];
-}
-
-static void set_number(void *array, uint64_t i, uint64_t v)
-{
-	if (wide)
-		((uint64_t *)array)[i] = v;
-	else
-		((uint32_t *)array)[i] = (uint32_t)v;
-}
-
 static uint64_t add(uint64_t a, uint64_t b)
 {
 	return b > UINT64_MAX - a ? UINT64_MAX : a + b;
@@ -49,10 +22,7 @@ static void setup(void)
 {
 	rng = input;
 	memset(&job, 0, sizeof(job));
-	job.d.key_type = CUA_U32;
-	job.d.key_size = 4;
-	job.d.wide = wide;
-	job.d.n = RIGHT;
+	set_keys(&job.d, RIGHT);
 	job.n = 1 + next_random() % LEFT;
 	job.slots = slots;
 	job.lists = lists;
@@ -68,12 +38,6 @@ static void setup(void)
 	memset(sums, 0xee, sizeof(sums));
 	memset(out_left, 0xee, sizeof(out_left));
 	memset(out_right, 0xee, sizeof(out_right));
-}
-
-static void try_inputs(struct simt_case c, unsigned blocks, unsigned lanes, unsigned runs)
-{
-	for (input = 1; input <= 6; input++)
-		try_shape(c, blocks, lanes, runs);
 }
 
 /* ---- lists ---- */
@@ -120,8 +84,8 @@ START_TEST(ends)
 
 	parts = 1;
 	for (wide = 0; wide < 2; wide++) {
-		try_inputs(c, 1, 20, 6);
-		try_inputs(c, 2, 10, 6);
+		try_each_input(c, 1, 20, 6);
+		try_each_input(c, 2, 10, 6);
 	}
 }
 END_TEST
@@ -139,9 +103,7 @@ static void demand_setup(void)
 
 static uint64_t begin_of(uint64_t part)
 {
-	const uint64_t each = job.n / parts, more = job.n % parts;
-
-	return each * part + (part < more ? part : more);
+	return first_of(job.n, part);
 }
 
 static uint64_t total_of(uint64_t begin, uint64_t end)
@@ -170,10 +132,7 @@ static void offset_setup(void)
 /* Warps of 32 lanes. */
 static void warp_body(enum cua__join_step step, uint64_t items)
 {
-	const uint64_t warps = (uint64_t)simt_blocks() * (simt_block_lanes() / 32);
-
-	for (uint64_t i = simt_block() * (simt_block_lanes() / 32) + simt_lane_in_block() / 32;
-	     i < items; i += warps)
+	for (uint64_t i = warp_number(); i < items; i += warps())
 		cua__join_item(step, &job, i, wide);
 }
 
@@ -231,9 +190,9 @@ START_TEST(offsets)
 	wide = 0;
 	for (int k = 0; k < 3; k++) {
 		parts = numbers[k];
-		try_inputs(s, 1, 64, 3);
-		try_inputs(c, 1, 32, 3);
-		try_inputs(o, 2, 32, 3);
+		try_each_input(s, 1, 64, 3);
+		try_each_input(c, 1, 32, 3);
+		try_each_input(o, 2, 32, 3);
 	}
 }
 END_TEST
@@ -264,7 +223,6 @@ static void write_setup(void)
 
 static void write_body(void)
 {
-	const uint64_t warps = (uint64_t)simt_blocks() * (simt_block_lanes() / 32);
 	const uint64_t stored = cua__join_stored(&job);
 	struct cua__join_job right = job;
 
@@ -272,9 +230,7 @@ static void write_body(void)
 	right.out_size = 4;
 	right.out_left = NULL;
 	right.out_right = out_right;
-	for (uint64_t i =
-		     (simt_block() * (simt_block_lanes() / 32) + simt_lane_in_block() / 32) * CHUNK;
-	     i < stored; i += warps * CHUNK) {
+	for (uint64_t i = warp_number() * CHUNK; i < stored; i += warps() * CHUNK) {
 		const uint64_t end = stored - i < CHUNK ? stored : i + CHUNK;
 
 		cua__join_write(&job, i, end, cua_port_lane(), CUA_WARP_LANES, wide);
@@ -309,8 +265,8 @@ START_TEST(pairs)
 
 	parts = 1;
 	for (wide = 0; wide < 2; wide++) {
-		try_inputs(c, 1, 64, 3);
-		try_inputs(c, 2, 32, 3);
+		try_each_input(c, 1, 64, 3);
+		try_each_input(c, 2, 32, 3);
 	}
 }
 END_TEST
