@@ -9,6 +9,9 @@ set -uo pipefail
 # Set by `make check`.
 : "${top_srcdir:?}" "${top_builddir:?}"
 
+# shellcheck source=/dev/null
+. "$top_srcdir/tests/example_runs.sh"
+
 folder=$(cd "$top_builddir/examples/group-by" && pwd)
 group_by=$folder/group-by
 version=$(sed -n 's/^#define CUA_VERSION_STRING "\(.*\)"/\1/p' "$top_builddir/include/cuatomic/version.h")
@@ -16,44 +19,21 @@ export LC_ALL=C
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 cd "$tmp" || exit 1
-failed=0
-passed=0
 head_line=key,count,sum,mean,min,max,variance
-
-fail() {
-  failed=$((failed + 1))
-  printf 'FAILED: %s\n' "$*"
-  printf '  stdout: %s\n' "$(head -c 1000 stdout)"
-  printf '  stderr: %s\n' "$(head -c 1000 stderr)"
-}
 
 # runs STATUS NAME ARGUMENT...: group-by ends with this status. Input is our own.
 runs() {
-  local expected=$1 what=$2 rc=0
+  local expected=$1 what=$2
   shift 2
-  "$group_by" "$@" >stdout 2>stderr || rc=$?
-  if [ "$rc" = "$expected" ]; then
-    passed=$((passed + 1))
-    return 0
-  fi
-  fail "$what: exit status $rc, not $expected"
-  return 1
+  ends "$expected" "$what" "$group_by" "$@"
 }
-same() { # same WHAT EXPECTED GOT
-  if ! cmp -s "$2" "$3"; then
-    fail "$1: tables differ"
-    diff "$2" "$3" | head -n 5
-  fi
-}
+
 # error STATUS NAME PATTERN ARGUMENT...: a single line on stderr like PATTERN, and nothing on stdout.
 error() {
   local status=$1 what=$2 pattern=$3
   shift 3
   runs "$status" "$what" "$@" || return
-  [ ! -s stdout ] || fail "$what: something on stdout"
-  if [ "$(wc -l <stderr)" != 1 ] || ! grep -Eq -- "^group-by: $pattern" stderr; then
-    fail "$what: not one line on stderr like: $pattern"
-  fi
+  one_error "$what" group-by "$pattern"
 }
 # table NAME INPUT LINE...: the rows of the CSV text INPUT have these groups.
 table() {
@@ -260,5 +240,4 @@ head -c 100000 /dev/urandom >random
 "$group_by" -d cpu key value random >stdout 2>stderr
 [ $? = 1 ] && [ "$(wc -l <stderr)" = 1 ] && [ ! -s stdout ] || fail "random bytes"
 
-echo "$passed runs as expected, $failed failures, seed $seed"
-[ $failed = 0 ]
+all_passed

@@ -14,6 +14,9 @@ if [ -z "$ZLIB_LIBS" ]; then
   exit 77
 fi
 
+# shellcheck source=/dev/null
+. "$top_srcdir/tests/example_runs.sh"
+
 kmer_count=$(cd "$top_builddir/examples/kmer-count" && pwd)/kmer-count
 version=$(sed -n 's/^#define CUA_VERSION_STRING "\(.*\)"/\1/p' "$top_builddir/include/cuatomic/version.h")
 export LC_ALL=C
@@ -23,34 +26,13 @@ tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 cd "$tmp" || exit 1
 mkdir in out
-failed=0
-passed=0
-
-fail() {
-  failed=$((failed + 1))
-  printf 'FAILED: %s\n' "$*"
-  printf '  stdout: %s\n' "$(head -c 1000 stdout)"
-  printf '  stderr: %s\n' "$(head -c 1000 stderr)"
-}
-
 # runs STATUS NAME ARGUMENT...: kmer-count ends with this status. Input is our own.
 runs() {
-  local expected=$1 what=$2 rc=0
+  local expected=$1 what=$2
   shift 2
-  "$kmer_count" "$@" >stdout 2>stderr || rc=$?
-  if [ "$rc" = "$expected" ]; then
-    passed=$((passed + 1))
-    return 0
-  fi
-  fail "$what: exit status $rc, not $expected"
-  return 1
+  ends "$expected" "$what" "$kmer_count" "$@"
 }
-same() { # same WHAT EXPECTED GOT
-  if ! cmp -s "$2" "$3"; then
-    fail "$1: counts differ from the model's"
-    diff "$2" "$3" | head -n 5
-  fi
-}
+
 empty_out() { # empty_out WHAT: nothing is left where outputs go
   [ -z "$(ls -A out)" ] || fail "$1: left $(ls -A out)"
   rm -rf out
@@ -62,10 +44,7 @@ error() {
   local status=$1 what=$2 pattern=$3
   shift 3
   runs "$status" "$what" -d out/dump -o out/histogram "$@" || return
-  [ ! -s stdout ] || fail "$what: something on stdout"
-  if [ "$(wc -l <stderr)" != 1 ] || ! grep -Eq -- "^kmer-count: $pattern" stderr; then
-    fail "$what: not one line on stderr like: $pattern"
-  fi
+  one_error "$what" kmer-count "$pattern"
   empty_out "$what"
 }
 
@@ -541,5 +520,4 @@ else
   echo "no jellyfish, or no bowtie2-examples: not compared on real reads"
 fi
 
-echo "$passed runs as expected, $failed failures, seed $seed"
-[ $failed = 0 ]
+all_passed
