@@ -422,17 +422,18 @@ void demo_group_print(const struct demo_group *g, const struct tool_options *o)
 
 struct demo_group *demo_group_open(const struct tool_options *o)
 {
-	struct demo_group *g = tool_alloc(sizeof(*g));
 	const uint32_t sizes[DEMO_COLUMNS] = {1, o->group};
 	enum cua_status status = CUA_OK;
+	struct demo_group *g;
 	int gpus = 0;
 
-	memset(g, 0, sizeof(*g));
 	if (o->cuda)
 		status = cua_device_count(CUA_BACKEND_CUDA, &gpus);
 	if (status || (!gpus && !o->cpu))
 		tool_die("CUDA backend: %s",
 			 status ? cua_strerror(status) : cua_device_problem(CUA_BACKEND_CUDA, 0));
+	g = tool_alloc(sizeof(*g));
+	memset(g, 0, sizeof(*g));
 	for (uint32_t r = 0; r <= o->group; r++)
 		open_context(g, r, gpus, o);
 	for (int k = 0; k < DEMO_COLUMNS && !status; k++) {
