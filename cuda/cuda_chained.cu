@@ -135,14 +135,7 @@ static enum cua_status launch_bulk(struct cua_context *ctx, const struct cua__ch
 				   unsigned grid)
 {
 	const size_t bytes = cua__chained_bulk_bytes(BULK_THREADS, bulk->slots);
-	/*
-	 * always the maximum, because the attribute also applies to the other threads of the
-	 * process
-	 */
-	enum cua_status status = cua__cuda_status(
-		ctx, cudaFuncSetAttribute((const void *)bulk_kernel<WAY>,
-					  cudaFuncAttributeMaxDynamicSharedMemorySize,
-					  (int)ctx->shared_bytes));
+	enum cua_status status = cua__permit_shared(ctx, (const void *)bulk_kernel<WAY>);
 
 	return status ? status
 		      : cua__launch(ctx, bulk_kernel<WAY>, grid, BULK_THREADS, bytes, *bulk);

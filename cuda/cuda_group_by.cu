@@ -174,9 +174,7 @@ static size_t cuda_regions_scratch(struct cua_context *ctx, const struct cua__re
 static enum cua_status launch(struct cua_context *ctx, void (*kernel)(struct cua__regions_job),
 			      unsigned threads, size_t bytes, const struct cua__regions_job *j)
 {
-	enum cua_status status = cua__cuda_status(
-		ctx, cudaFuncSetAttribute((const void *)kernel,
-					  cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
+	enum cua_status status = cua__permit_shared(ctx, (const void *)kernel);
 
 	return status ? status
 		      : cua__launch(ctx, kernel, 2 * (unsigned)ctx->processors, threads, bytes, *j);

@@ -201,12 +201,7 @@ void (*any_of(enum cua_type type))(const struct cua__histogram_job, uint32_t)
 
 enum cua_status allow_shared(struct cua_context *ctx, const void *kernel, size_t shared)
 {
-	if (shared <= PLAIN_SHARED_BYTES)
-		return CUA_OK;
-	/* always the maximum: the attribute also holds for the other threads of the process */
-	return cua__cuda_status(
-		ctx, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-					  (int)ctx->shared_bytes));
+	return shared <= PLAIN_SHARED_BYTES ? CUA_OK : cua__permit_shared(ctx, kernel);
 }
 
 /* Sets counts and sides to zero before kernels add to them. */

@@ -359,14 +359,6 @@ template <int ROWS> static accumulate_fn *accumulate_of(const struct cua__scatte
 				       : accumulate_kernel<CUA_F32, CUA__CELL_WINDOW, ROWS>;
 }
 
-/* Permits the kernel all of a block's shared memory. */
-static enum cua_status permit(struct cua_context *ctx, const void *kernel)
-{
-	return cua__cuda_status(
-		ctx, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-					  (int)ctx->shared_bytes));
-}
-
 template <enum cua_type TYPE, enum cua__scatter_cell CELL>
 static enum cua_status run_planes(struct cua_context *ctx, const struct cua__scatter_job *j)
 {
@@ -409,10 +401,10 @@ static enum cua_status run_passes(struct cua_context *ctx, const struct cua__sca
 	const unsigned blocks = (unsigned)ctx->processors;
 	const uint64_t tile = PARTITION_THREADS * CUA__SCATTER_READS;
 	partition_fn *partition = j->rows ? partition_of<1>(j) : partition_of<0>(j);
-	enum cua_status status = permit(ctx, (const void *)partition);
+	enum cua_status status = cua__permit_shared(ctx, (const void *)partition);
 
 	if (!status)
-		status = permit(ctx, (const void *)count_kernel);
+		status = cua__permit_shared(ctx, (const void *)count_kernel);
 	if (!status)
 		status =
 			cua__launch(ctx, count_kernel, cua__grid(ctx, j->s.n, COUNT_THREADS * 4, 4),
@@ -434,7 +426,7 @@ static enum cua_status run_passes(struct cua_context *ctx, const struct cua__sca
 static enum cua_status run_job(struct cua_context *ctx, struct cua__scatter_job *j, char *scratch)
 {
 	accumulate_fn *accumulate = j->rows ? accumulate_of<1>(j) : accumulate_of<0>(j);
-	enum cua_status status = permit(ctx, (const void *)accumulate);
+	enum cua_status status = cua__permit_shared(ctx, (const void *)accumulate);
 	const uint32_t items = j->direct_parts * (j->tiles << j->subs);
 	size_t zeros;
 

@@ -34,6 +34,18 @@ static enum cua_status cua__launch(struct cua_context *ctx, void (*kernel)(P...)
 }
 
 /*
+ * Permits a kernel as much dynamic shared memory as a block can have. Always the maximum: the attribute
+ * also holds for the other threads of the process, whose launches may need more than this one. The
+ * kernel has no other shared memory.
+ */
+static inline enum cua_status cua__permit_shared(struct cua_context *ctx, const void *kernel)
+{
+	return cua__cuda_status(
+		ctx, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+					  (int)ctx->shared_bytes));
+}
+
+/*
  * As cua__launch, for a kernel that calls cua__after_predecessor. The kernel may start while its
  * predecessor in the stream still runs, which hides most of the launch latency. It is not used
  * during capture, because some releases of CUDA capture the older kind of edges.
