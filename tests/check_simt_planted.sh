@@ -1011,9 +1011,8 @@ planted 'shared cells of a scatter with the sums of the pass before' scatter_par
   's/^	cua__scatter_clear_shared(j, &p);/	;/' scatter
 planted 'a pass of a scatter with fewer shared cells than it needs' scatter_partition \
   's/if (cua__scatter_scan(sh->sum) <= CUA__SCATTER_SHARED_MAX)/if (1)/' scatter
-planted 'records of a scatter for which a flush claims no room' scatter_partition \
-  's/cua_port_fetch_add_u32(&j->cursor\[p->first + r\], count,/cua_port_fetch_add_u32(\&j->cursor[p->first + r], 0,/' \
-  scatter
+planted 'records of a scatter for which a flush claims no room' warp_scan \
+  's/CUA_READ(count\[r + 1\]) - position\[k\]/0/' scatter
 planted 'a stage of a scatter that is filled before it is empty' scatter_partition \
   '/^CUA_FORCE void cua__scatter_flush(/,/^}/{/CUA_WRITE(\*sh->staged, 0u);/{n;s/cua_port_sync_block();/;/;};}' scatter
 planted 'a stage of a scatter that is filled before all know that it is not full' scatter_partition \
@@ -1156,11 +1155,11 @@ planted 'a table that is cleared before all its groups are stored' group_by_regi
   }'
 planted 'a flag of a full table that is reset before all threads read it' group_by_regions \
   '/cua_port_max_u32(&j->state->depth/{N;N;s/\n[^\n]*sync_block[^\n]*//}'
-planted 'a cursor of a region by a load and a store' group_by_regions \
-  '/cua_port_fetch_add_u32(&j->cursor/{N;N;s/.*/{ \
-    const uint32_t old = cua_port_load_b32(\&j->cursor[r], CUA__REGIONS_ON_DEVICE); \
-    cua_port_store_b32(\&j->cursor[r], old + count, CUA__REGIONS_ON_DEVICE); \
-    CUA_WRITE(sh->base[r], old - before); }/}'
+planted 'a cursor of a region by a load and a store' warp_scan \
+  '/place\[k\] = cua_port_fetch_add_u32(/{N;N;s/.*/{ \
+    place[k] = cua_port_load_b32(\&cursor[r], CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL); \
+    cua_port_store_b32(\&cursor[r], place[k] + CUA_READ(count[r + 1]) - position[k], CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL); }/;}' \
+  group_by_regions
 planted 'an unfit call that the threads of a block see at different times' group_by_regions \
   '/^CUA_FORCE void cua__regions_accumulate(/,/^}/s/^	t.sh = sh;/	if (cua_port_load_b32(\&j->state->unfit, \
     CUA__REGIONS_ON_DEVICE)) return; t.sh = sh;/'

@@ -164,7 +164,7 @@ struct cua__regions_stage {
 
 CUA_FORCE uint32_t cua__regions_stage_bytes(uint32_t threads, uint32_t record)
 {
-	return 4 * (2 * CUA__REGIONS + 32) + threads * CUA__REGIONS_SORTS * record;
+	return 4 * (2 * CUA__REGIONS + 4 + 32) + threads * CUA__REGIONS_SORTS * record;
 }
 
 CUA_FORCE struct cua__regions_stage cua__regions_stage_at(void *memory)
@@ -172,7 +172,7 @@ CUA_FORCE struct cua__regions_stage cua__regions_stage_at(void *memory)
 	struct cua__regions_stage s;
 
 	s.count = (uint32_t *)memory;
-	s.base = s.count + CUA__REGIONS;
+	s.base = s.count + CUA__REGIONS + 4;
 	s.of_warp = s.base + CUA__REGIONS;
 	s.record = s.of_warp + 32;
 	return s;
@@ -194,34 +194,6 @@ CUA_FORCE void cua__regions_set(void *record, uint64_t i, uint64_t v, uint32_t s
 		CUA_WRITE(((uint64_t *)record)[i], v);
 	else
 		CUA_WRITE(((uint32_t *)record)[i], (uint32_t)v);
-}
-
-/* Replaces the counts of a tile by first positions, and reserves records of each region. */
-CUA_FORCE void cua__regions_reserve(const struct cua__regions_job *j,
-				    const struct cua__regions_stage *sh, uint32_t threads)
-{
-	const uint32_t thread = cua_port_thread(), each = (CUA__REGIONS + threads - 1) / threads;
-	uint32_t sum = 0, before, total;
-
-	for (uint32_t r = thread * each; r < thread * each + each && r < CUA__REGIONS; r++)
-		sum += CUA_READ(sh->count[r]);
-	before = cua__warp_before(sum, &total);
-	if (cua_port_lane() == 31)
-		CUA_WRITE(sh->of_warp[thread / 32], total);
-	cua_port_sync_block();
-	for (uint32_t w = 0; w < thread / 32; w++)
-		before += CUA_READ(sh->of_warp[w]);
-	for (uint32_t r = thread * each; r < thread * each + each && r < CUA__REGIONS; r++) {
-		const uint32_t count = CUA_READ(sh->count[r]);
-
-		CUA_WRITE(sh->count[r], before);
-		if (count)
-			CUA_WRITE(sh->base[r], cua_port_fetch_add_u32(&j->cursor[r], count,
-								      CUA__REGIONS_ON_DEVICE) -
-						       before);
-		before += count;
-	}
-	cua_port_sync_block();
 }
 
 /* threads and size, that of a record, are constants. */
@@ -258,7 +230,8 @@ CUA_FORCE void cua__regions_partition(const struct cua__regions_job *j,
 					CUA__REGIONS_IN_BLOCK);
 		}
 		cua_port_sync_block();
-		cua__regions_reserve(j, sh, threads);
+		cua__block_claim(sh->count, sh->base, sh->of_warp, j->cursor, CUA__REGIONS,
+				 threads);
 		CUA__UNROLL
 		for (uint32_t k = 0; k < CUA__REGIONS_SORTS; k++)
 			if (k * threads + thread < used)

@@ -278,7 +278,7 @@ CUA_FORCE void cua__scatter_plan(const struct cua__scatter_job *j, struct cua__s
 struct cua__scatter_stage {
 	uint32_t *staged;  /* how many records there are */
 	uint32_t *of_warp; /* 32 words */
-	uint32_t *count;   /* per region; then the first position after sorting */
+	uint32_t *count;   /* per region, and one more; then the first position after sorting */
 	uint32_t *base;    /* per region: where position 0 would go */
 	uint32_t *key;     /* per record */
 	void *value;
@@ -287,7 +287,7 @@ struct cua__scatter_stage {
 
 CUA_FORCE uint32_t cua__scatter_stage_bytes(const struct cua__scatter_job *j)
 {
-	return 4 * (64 + 2 * j->fan) +
+	return 4 * (64 + 2 * j->fan + 4) +
 	       j->tile * (4 + j->value_size + (uint32_t)sizeof(CUA__SCATTER_ORDER));
 }
 
@@ -299,7 +299,7 @@ CUA_FORCE struct cua__scatter_stage cua__scatter_stage_at(const struct cua__scat
 	s.staged = (uint32_t *)memory;
 	s.of_warp = s.staged + 32;
 	s.count = s.of_warp + 32;
-	s.base = s.count + j->fan;
+	s.base = s.count + j->fan + 4;
 	s.key = s.base + j->fan;
 	s.value = s.key + j->tile;
 	s.order = (CUA__SCATTER_ORDER *)((char *)s.value + j->tile * j->value_size);
@@ -332,8 +332,7 @@ CUA_FORCE void cua__scatter_flush(const struct cua__scatter_job *j,
 {
 	const uint32_t thread = cua_port_thread(), shift = j->span + j->subs;
 	const uint32_t staged = CUA_READ(*sh->staged), mask = (1u << shift) - 1;
-	const uint32_t each = (regions + threads - 1) / threads;
-	uint32_t rank[CUA__SCATTER_SORTS], sum = 0, total, before;
+	uint32_t rank[CUA__SCATTER_SORTS];
 
 	for (uint32_t r = thread; r < regions; r += threads)
 		CUA_WRITE(sh->count[r], 0u);
@@ -347,27 +346,7 @@ CUA_FORCE void cua__scatter_flush(const struct cua__scatter_job *j,
 							 1, CUA__SCATTER_IN_BLOCK);
 	}
 	cua_port_sync_block();
-	/* each thread has `each` adjacent regions */
-	for (uint32_t r = thread * each; r < thread * each + each && r < regions; r++)
-		sum += CUA_READ(sh->count[r]);
-	before = cua__warp_before(sum, &total);
-	if (cua_port_lane() == 31)
-		CUA_WRITE(sh->of_warp[thread / 32], total);
-	cua_port_sync_block();
-	for (uint32_t w = 0; w < thread / 32; w++)
-		before += CUA_READ(sh->of_warp[w]);
-	for (uint32_t r = thread * each; r < thread * each + each && r < regions; r++) {
-		const uint32_t count = CUA_READ(sh->count[r]);
-
-		CUA_WRITE(sh->count[r], before);
-		if (count)
-			CUA_WRITE(sh->base[r],
-				  cua_port_fetch_add_u32(&j->cursor[p->first + r], count,
-							 CUA__SCATTER_ON_DEVICE) -
-					  before);
-		before += count;
-	}
-	cua_port_sync_block();
+	cua__block_claim(sh->count, sh->base, sh->of_warp, j->cursor + p->first, regions, threads);
 	CUA__UNROLL
 	for (uint32_t k = 0; k < CUA__SCATTER_SORTS; k++) {
 		const uint32_t i = k * threads + thread;
