@@ -2,6 +2,7 @@
 /* Calls by key on a GPU: a kernel for each step of lib/kernels/group_by_kernel.h. */
 #include "config.h"
 
+#include "kernels/group_by_few.h"
 #include "kernels/group_by_kernel.h"
 #include "kernels/group_by_regions.h"
 #include "launch.h"
@@ -14,6 +15,9 @@
 #define COUNT_THREADS 1024u
 #define PARTITION_THREADS 512u
 #define ACCUMULATE_THREADS 768u
+/* Calls with few groups: threads, and the blocks that find keys or numbers on each multiprocessor. */
+#define FEW_THREADS 1024u
+#define FEW_BLOCKS 2u
 /* Records of a region that a block takes alone in any call. */
 #define REGION_LEAST 65536u
 
@@ -81,7 +85,76 @@ __global__ void __launch_bounds__(ACCUMULATE_THREADS, 2)
 				TYPE == CUA_NONE ? 4 : 8, TYPE);
 }
 
+/* ---- calls with few groups; SIZE is that of a key ---- */
+
+template <unsigned SIZE>
+__global__ void __launch_bounds__(FEW_THREADS, FEW_BLOCKS)
+	few_collect_kernel(const __grid_constant__ struct cua__few_job j)
+{
+	extern __shared__ uint32_t memory[];
+
+	cua__few_collect(&j, (struct cua__few_block *)known(memory), FEW_THREADS, SIZE);
+}
+
+template <unsigned SIZE>
+__global__ void __launch_bounds__(FEW_THREADS)
+	few_order_kernel(const __grid_constant__ struct cua__few_job j)
+{
+	extern __shared__ uint32_t memory[];
+
+	cua__few_order(&j, (struct cua__few_sorter *)known(memory), SIZE);
+}
+
+template <unsigned SIZE>
+__global__ void __launch_bounds__(FEW_THREADS, FEW_BLOCKS)
+	few_number_kernel(const __grid_constant__ struct cua__few_job j)
+{
+	extern __shared__ uint32_t memory[];
+
+	cua__few_number(&j, known(memory), FEW_THREADS, SIZE);
+}
+
+template <unsigned SIZE, enum cua_type TYPE, int COUNTS>
+__global__ void __launch_bounds__(FEW_THREADS)
+	few_accumulate_kernel(const __grid_constant__ struct cua__few_job j)
+{
+	extern __shared__ uint32_t memory[];
+
+	cua__few_accumulate(&j, known(memory), FEW_THREADS, SIZE, TYPE, COUNTS);
+}
+
+__global__ void __launch_bounds__(THREADS)
+	few_round_kernel(const __grid_constant__ struct cua__few_job j)
+{
+	cua__few_round(&j, (uint64_t)blockIdx.x * THREADS + threadIdx.x);
+}
+
 typedef void step_kernel(struct cua__group_job, uint64_t);
+typedef void few_kernel(struct cua__few_job);
+
+template <unsigned SIZE, int COUNTS> few_kernel *few_accumulate_kernel_of(enum cua_type type)
+{
+	switch (type) {
+	case CUA_F32: return few_accumulate_kernel<SIZE, CUA_F32, COUNTS>;
+	case CUA_I32: return few_accumulate_kernel<SIZE, CUA_I32, COUNTS>;
+	case CUA_U32: return few_accumulate_kernel<SIZE, CUA_U32, COUNTS>;
+	default: return few_accumulate_kernel<SIZE, CUA_NONE, 1>;
+	}
+}
+
+template <unsigned SIZE>
+few_kernel *few_kernel_of(enum cua__few_step step, const struct cua__group_sums *s)
+{
+	switch (step) {
+	case CUA__FEW_COLLECT: return few_collect_kernel<SIZE>;
+	case CUA__FEW_ORDER: return few_order_kernel<SIZE>;
+	case CUA__FEW_NUMBER: return few_number_kernel<SIZE>;
+	case CUA__FEW_ROUND: return few_round_kernel;
+	default:
+		return s->counts ? few_accumulate_kernel_of<SIZE, 1>(s->type)
+				 : few_accumulate_kernel_of<SIZE, 0>(s->type);
+	}
+}
 
 template <enum cua__group_step STEP> step_kernel *kernel_of(int wide)
 {
@@ -143,7 +216,7 @@ static uint32_t cuda_parts(struct cua_context *ctx, uint64_t n)
 
 static uint32_t record_size(const struct cua__regions_job *j)
 {
-	return j->type == CUA_NONE ? 4 : 8;
+	return j->s.type == CUA_NONE ? 4 : 8;
 }
 
 /* Sets the addresses and returns the size. The first *zeros bytes must be zero. */
@@ -170,21 +243,22 @@ static size_t cuda_regions_scratch(struct cua_context *ctx, const struct cua__re
 	return lay(&placed, NULL, &zeros);
 }
 
-/* Launches a kernel with dynamic shared memory, two blocks on each multiprocessor. */
-static enum cua_status launch(struct cua_context *ctx, void (*kernel)(struct cua__regions_job),
-			      unsigned threads, size_t bytes, const struct cua__regions_job *j)
+/* Launches a kernel with dynamic shared memory. */
+template <typename JOB>
+static enum cua_status launch(struct cua_context *ctx, void (*kernel)(JOB), unsigned blocks,
+			      unsigned threads, size_t bytes, const JOB *j)
 {
 	enum cua_status status = cua__permit_shared(ctx, (const void *)kernel);
 
-	return status ? status
-		      : cua__launch(ctx, kernel, 2 * (unsigned)ctx->processors, threads, bytes, *j);
+	return status ? status : cua__launch(ctx, kernel, blocks, threads, bytes, *j);
 }
 
 static enum cua_status cuda_regions(struct cua_context *ctx, struct cua__regions_job *j,
 				    void *scratch)
 {
-	const int sums = j->type != CUA_NONE;
+	const int sums = j->s.type != CUA_NONE;
 	const uint32_t record = record_size(j);
+	const unsigned blocks = 2 * (unsigned)ctx->processors;
 	/* a multiprocessor keeps 1 KiB of each block */
 	const uint32_t bytes = (uint32_t)ctx->shared_bytes / 2 - 1024;
 	enum cua_status status;
@@ -201,18 +275,68 @@ static enum cua_status cuda_regions(struct cua_context *ctx, struct cua__regions
 	if (!status)
 		status = cua__launch(ctx, plan_kernel, 1, COUNT_THREADS, 0, *j);
 	if (!status)
-		status = launch(ctx, sums ? partition_kernel<8> : partition_kernel<4>,
+		status = launch(ctx, sums ? partition_kernel<8> : partition_kernel<4>, blocks,
 				PARTITION_THREADS,
 				cua__regions_stage_bytes(PARTITION_THREADS, record), j);
 	return status ? status
 		      : launch(ctx,
-			       j->type == CUA_F32   ? accumulate_kernel<CUA_F32>
-			       : j->type == CUA_I32 ? accumulate_kernel<CUA_I32>
-			       : j->type == CUA_U32 ? accumulate_kernel<CUA_U32>
-						    : accumulate_kernel<CUA_NONE>,
-			       ACCUMULATE_THREADS, cua__regions_table_bytes(j), j);
+			       j->s.type == CUA_F32   ? accumulate_kernel<CUA_F32>
+			       : j->s.type == CUA_I32 ? accumulate_kernel<CUA_I32>
+			       : j->s.type == CUA_U32 ? accumulate_kernel<CUA_U32>
+						      : accumulate_kernel<CUA_NONE>,
+			       blocks, ACCUMULATE_THREADS, cua__regions_table_bytes(j), j);
+}
+
+/* ---- calls with few groups ---- */
+
+/* The shared memory of a block of a step. */
+static uint32_t few_bytes(enum cua__few_step step, const struct cua__few_job *j)
+{
+	const uint32_t size = j->d.key_size;
+
+	switch (step) {
+	case CUA__FEW_COLLECT: return cua__few_collect_bytes(j, size);
+	case CUA__FEW_ORDER: return cua__few_order_bytes(j);
+	case CUA__FEW_NUMBER: return cua__few_number_bytes(j, size);
+	case CUA__FEW_ACCUMULATE: return cua__few_accumulate_bytes(j, size);
+	default: return 0;
+	}
+}
+
+/* A table has as many slots as two blocks of each step can have, and one that accumulates. */
+static int cuda_few_fits(struct cua_context *ctx, struct cua__few_job *j)
+{
+	/* a multiprocessor keeps 1 KiB of each block */
+	const size_t half = ctx->shared_bytes / 2 - 1024;
+
+	j->bytes = (uint32_t)ctx->shared_bytes;
+	for (j->log = CUA__FEW_LOG; j->log >= 8; j->log--)
+		if (few_bytes(CUA__FEW_COLLECT, j) <= half &&
+		    few_bytes(CUA__FEW_NUMBER, j) <= half && few_bytes(CUA__FEW_ORDER, j) <= half &&
+		    few_bytes(CUA__FEW_ACCUMULATE, j) <= j->bytes)
+			return 1;
+	return 0;
+}
+
+static enum cua_status cuda_few(struct cua_context *ctx, enum cua__few_step step,
+				const struct cua__few_job *j)
+{
+	few_kernel *kernel =
+		j->d.key_size == 4 ? few_kernel_of<4>(step, &j->s) : few_kernel_of<8>(step, &j->s);
+	const unsigned processors = (unsigned)ctx->processors;
+	/* more copies of the sums take all shared memory */
+	const uint32_t bytes = step == CUA__FEW_ACCUMULATE ? j->bytes : few_bytes(step, j);
+
+	if (step == CUA__FEW_ROUND)
+		return cua__launch(ctx, kernel, (cua__few_most(j) - 1) / THREADS + 1, THREADS, 0,
+				   *j);
+	return launch(ctx, kernel,
+		      step == CUA__FEW_ORDER        ? 1
+		      : step == CUA__FEW_ACCUMULATE ? processors
+						    : processors * FEW_BLOCKS,
+		      FEW_THREADS, bytes, j);
 }
 
 /* In the order of the struct's members. */
-const struct cua__group_by_ops cua__cuda_group_by = {cuda_run, cuda_parts, cuda_regions_scratch,
-						     cuda_regions};
+const struct cua__group_by_ops cua__cuda_group_by = {
+	cuda_run, cuda_parts, cuda_regions_scratch, cuda_regions, cuda_few_fits, cuda_few};

@@ -471,6 +471,39 @@ static size_t scratch_bytes(struct cua_context *ctx, const struct cua__distinct 
 #define CUA__REGIONS_ROWS (1u << 18)
 #endif
 
+/* Whether a single traversal makes all aggregates; fills *s. */
+static int plan_sums(const struct aggregate *a, uint32_t count, struct cua__group_sums *s)
+{
+	memset(s, 0, sizeof(*s));
+	for (uint32_t i = 0; i < count; i++) {
+		const int is_mean = a[i].op == CUA_AGGREGATE_MEAN;
+
+		if (a[i].has_mask)
+			return 0;
+		if (a[i].op == CUA_AGGREGATE_COUNT && !s->out_count) {
+			s->out_count = a[i].out;
+			s->counts = 1;
+			continue;
+		}
+		if ((a[i].op != CUA_AGGREGATE_SUM && !is_mean) ||
+		    (a[i].type != CUA_F32 && a[i].type != CUA_I32 && a[i].type != CUA_U32) ||
+		    (s->type != CUA_NONE && (s->type != a[i].type || s->x != a[i].values)) ||
+		    (is_mean ? s->mean_type : s->sum_type) != CUA_NONE)
+			return 0;
+		s->type = a[i].type;
+		s->x = a[i].values;
+		if (is_mean) {
+			s->out_mean = a[i].out;
+			s->mean_type = a[i].result_type;
+			s->counts = 1;
+		} else {
+			s->out_sum = a[i].out;
+			s->sum_type = a[i].result_type;
+		}
+	}
+	return 1;
+}
+
 /*
  * Whether the call may be in regions, by its types; fills *j, with the addresses that are known. a:
  * the aggregates.
@@ -483,71 +516,71 @@ static int plan_regions(struct cua_context *ctx, const struct cua__distinct *d,
 	    d->n > UINT32_MAX || (d->key_type != CUA_I32 && d->key_type != CUA_U32))
 		return 0;
 	/* without room no values are read */
-	if (!d->room)
-		count = 0;
+	if (!plan_sums(a, d->room ? count : 0, &j->s))
+		return 0;
 	j->n = d->n;
 	j->capacity = d->room;
 	j->keys = d->keys;
-	for (uint32_t i = 0; i < count; i++) {
-		const int is_mean = a[i].op == CUA_AGGREGATE_MEAN;
-
-		if (a[i].has_mask)
-			return 0;
-		if (a[i].op == CUA_AGGREGATE_COUNT && !j->out_count) {
-			j->out_count = a[i].out;
-			j->counts = 1;
-			continue;
-		}
-		if ((a[i].op != CUA_AGGREGATE_SUM && !is_mean) ||
-		    (a[i].type != CUA_F32 && a[i].type != CUA_I32 && a[i].type != CUA_U32) ||
-		    (j->type != CUA_NONE && (j->type != a[i].type || j->x != a[i].values)) ||
-		    (is_mean ? j->mean_type : j->sum_type) != CUA_NONE)
-			return 0;
-		j->type = a[i].type;
-		j->x = a[i].values;
-		if (is_mean) {
-			j->out_mean = a[i].out;
-			j->mean_type = a[i].result_type;
-			j->counts = 1;
-		} else {
-			j->out_sum = a[i].out;
-			j->sum_type = a[i].result_type;
-		}
-	}
 	return CUA__OPS(ctx, group_by)->regions_scratch(ctx, j) != 0;
 }
 
-/* The scratch memory of a call: by steps, or in regions. */
+/* ---- ways ---- */
+
+/* What a call with few groups has to find. */
+static enum cua__few_want few_want(const struct cua__distinct *d, uint32_t count, int sums)
+{
+	if (d->room && d->numbered)
+		return CUA__FEW_NUMBERS;
+	if (!d->room || !count)
+		return CUA__FEW_KEYS;
+	/* sums compare the keys bit by bit */
+	return sums && !cua__is_float(d->key_type) ? CUA__FEW_SUMS : CUA__FEW_NUMBERS;
+}
+
+/* Whether the call may have few groups; fills *j and *want. */
+static int plan_few(struct cua_context *ctx, const struct cua__distinct *d,
+		    const struct aggregate *a, uint32_t count, struct cua__few_job *j,
+		    enum cua__few_want *want)
+{
+	struct cua__group_sums sums;
+
+	*want = few_want(d, count, plan_sums(a, count, &sums));
+	return cua__few_plan(ctx, d, *want == CUA__FEW_SUMS ? &sums : NULL, j);
+}
+
+/* The scratch memory of a call, whatever way it takes. */
 static size_t call_bytes(struct cua_context *ctx, const struct cua__distinct *d,
 			 const struct aggregate *a, uint32_t count)
 {
-	const size_t bytes = scratch_bytes(ctx, d, a, count);
-	struct cua__regions_job j;
-	size_t regions;
+	size_t most = scratch_bytes(ctx, d, a, count), bytes;
+	struct cua__distinct placed = *d;
+	struct cua__arena arena = {NULL, 0};
+	struct cua__regions_job regions;
+	struct cua__few_job few;
+	enum cua__few_want want;
 
-	if (!plan_regions(ctx, d, a, count, &j))
-		return bytes;
-	regions = CUA__OPS(ctx, group_by)->regions_scratch(ctx, &j);
-	return regions > bytes ? regions : bytes;
+	if (plan_regions(ctx, d, a, count, &regions)) {
+		bytes = CUA__OPS(ctx, group_by)->regions_scratch(ctx, &regions);
+		most = bytes > most ? bytes : most;
+	}
+	if (plan_few(ctx, d, a, count, &few, &want)) {
+		cua__distinct_place(&placed, &arena);
+		cua__few_place(&few, &arena);
+		most = arena.used > most ? arena.used : most;
+	}
+	return most;
 }
 
-/*
- * Runs a call in regions, in `bytes` bytes of scratch memory, as many as the steps may need after it.
- * *done becomes 0 if the outputs are not valid.
- */
-static enum cua_status run_regions(struct cua__call *call, struct cua__regions_job *j, size_t bytes,
-				   void *out_keys, uint64_t *user, int *done)
+/* Runs a call in regions in scratch memory. *done becomes 0 if the outputs are not valid. */
+static enum cua_status run_regions(struct cua_context *ctx, struct cua__regions_job *j,
+				   void *scratch, void *out_keys, uint64_t *user, int *done)
 {
-	struct cua_context *ctx = call->ctx;
 	struct cua__regions_state state = {0};
 	enum cua_status status;
-	void *p = NULL;
 
 	j->out_keys = out_keys;
 	j->seed = (uint32_t)cua__random_seed().lo;
-	status = cua__call_scratch(call, bytes, &p);
-	if (!status)
-		status = CUA__OPS(ctx, group_by)->regions(ctx, j, p);
+	status = CUA__OPS(ctx, group_by)->regions(ctx, j, scratch);
 	if (!status)
 		status = ctx->runtime->copy(ctx, &state, j->state, sizeof(state));
 	if (!status)
@@ -555,63 +588,80 @@ static enum cua_status run_regions(struct cua__call *call, struct cua__regions_j
 	if (!status)
 		status = ctx->runtime->synchronize(ctx);
 	*done = !status && !state.unfit;
-	if (p)
-		cua__call_give_back(call, p);
 	return status;
 }
 
 /* ---- the groups ---- */
 
+/* Finds the groups by steps. If `waits`, *groups becomes their number, else UINT64_MAX. */
+static enum cua_status run_steps(struct cua_context *ctx, struct cua__distinct *d,
+				 struct cua__arena scratch, int waits, uint64_t *groups)
+{
+	enum cua_status status;
+
+	cua__distinct_place_scratch(ctx, d, &scratch);
+	status = cua__distinct_run(ctx, d);
+	*groups = UINT64_MAX;
+	if (status || !d->room || !waits)
+		return status;
+	status = ctx->runtime->copy(ctx, groups, d->count, sizeof(*groups));
+	return status ? status : ctx->runtime->synchronize(ctx);
+}
+
+/* What find_groups has found. */
+struct found {
+	/*
+	 * The room for groups. If the call waits in any case, at most the next power of two of the
+	 * number of groups. 0: all outputs are complete.
+	 */
+	uint64_t targets;
+	int combined;            /* 1: the aggregates are complete */
+	struct cua__arena arena; /* the memory after the results */
+};
+
 /*
- * Finds the groups of n > 0 rows, and stores their number and keys. *targets becomes the number of
- * groups that have no results yet: 0 if the call was in regions, with all aggregates. Else it is the
- * room for groups. If the call waits in any case, it waits here, and *targets is at most the next
- * power of two of the number of groups. *arena becomes the memory after the results.
+ * Finds the groups of n > 0 rows, and stores their number and keys. If the call waits in any case,
+ * it waits here.
  */
 static enum cua_status find_groups(struct cua__call *call, struct cua__distinct *d,
 				   const struct aggregate *a, uint32_t count, void *out_keys,
-				   uint64_t *user, struct cua__arena *arena, uint64_t *targets)
+				   uint64_t *user, struct found *f)
 {
 	struct cua_context *ctx = call->ctx;
 	const int waits = call->n_results || ctx->runtime->kind == CUA_BACKEND_CPU;
+	enum cua__few_want want = CUA__FEW_KEYS;
 	struct cua__regions_job regions;
+	struct cua__few_job few;
 	struct cua__group_job j;
 	enum cua_status status;
-	struct cua__arena scratch;
 	uint64_t groups = 0;
 	void *p = NULL;
 	int done = 0;
 
-	if (waits && plan_regions(ctx, d, a, count, &regions)) {
-		status = run_regions(call, &regions, call_bytes(ctx, d, a, count), out_keys, user,
-				     &done);
-		if (status || done)
-			return status;
-	}
-	status = cua__call_scratch(call, scratch_bytes(ctx, d, a, count), &p);
-	if (status)
+	memset(f, 0, sizeof(*f));
+	status = cua__call_scratch(call, call_bytes(ctx, d, a, count), &p);
+	f->arena.base = p;
+	cua__distinct_place(d, &f->arena);
+	if (!status && waits && plan_few(ctx, d, a, count, &few, &want))
+		status = cua__few_run(ctx, &few, f->arena, want, &groups);
+	if (!status && waits && !groups && plan_regions(ctx, d, a, count, &regions))
+		status = run_regions(ctx, &regions, p, out_keys, user, &done);
+	if (status || done)
 		return status;
-	arena->base = p;
-	arena->used = 0;
-	cua__distinct_place(d, arena);
-	scratch = *arena;
-	cua__distinct_place_scratch(ctx, d, &scratch);
-	status = cua__distinct_run(ctx, d);
+	if (!groups) {
+		want = CUA__FEW_NUMBERS;
+		status = run_steps(ctx, d, f->arena, waits, &groups);
+	}
 	if (!status)
 		status = ctx->runtime->copy(ctx, user, d->count, sizeof(*user));
-	*targets = d->room;
-	if (!status && d->room && waits) {
-		status = ctx->runtime->copy(ctx, &groups, d->count, sizeof(groups));
-		if (!status)
-			status = ctx->runtime->synchronize(ctx);
-		*targets = targets_for(d, groups);
-	}
-	if (status || !out_keys || !*targets)
+	f->targets = targets_for(d, groups);
+	f->combined = want == CUA__FEW_SUMS;
+	if (status || !out_keys || !f->targets)
 		return status;
 	memset(&j, 0, sizeof(j));
 	j.d = *d;
 	j.out = out_keys;
-	return CUA__OPS(ctx, group_by)->run(ctx, CUA__GROUP_KEYS, &j, *targets);
+	return CUA__OPS(ctx, group_by)->run(ctx, CUA__GROUP_KEYS, &j, f->targets);
 }
 
 /* ---- cua_group_by ---- */
@@ -622,11 +672,10 @@ enum cua_status cua_group_by(struct cua_context *ctx, const struct cua_group_by_
 			     uint64_t capacity, void *out_keys, uint64_t *groups)
 {
 	struct aggregate a[CUA_AGGREGATES_MAX];
-	struct cua__arena arena;
+	struct found found = {0};
 	struct cua__distinct d;
 	struct cua__call call;
 	enum cua_status status;
-	uint64_t targets = 0;
 	void *keys_at, *user = NULL;
 
 	status = plan(ctx, options, key_type, n, aggregates, aggregates_count, capacity, &d, a);
@@ -641,9 +690,9 @@ enum cua_status cua_group_by(struct cua_context *ctx, const struct cua_group_by_
 		status = ctx->runtime->set_bytes(ctx, user, 0, sizeof(*groups));
 	else if (!status)
 		status = find_groups(&call, &d, a, aggregates_count, keys_at, (uint64_t *)user,
-				     &arena, &targets);
-	if (!status && targets)
-		status = run_aggregates(ctx, &d, a, aggregates_count, targets, arena);
+				     &found);
+	if (!status && found.targets && !found.combined)
+		status = run_aggregates(ctx, &d, a, aggregates_count, found.targets, found.arena);
 	return cua__call_end(&call, status);
 }
 
@@ -700,9 +749,10 @@ static enum cua_status plan_unique(const struct cua_context *ctx,
 	u->count.op = CUA_AGGREGATE_COUNT;
 	u->count.result_type = CUA_U64;
 	status = cua__distinct_plan(d, key_type, n, capacity, o->order);
-	/* these need a number for each row */
+	/* regions have no number for each row */
 	if (o->first || o->inverse)
 		d->any = 0;
+	d->numbered = o->inverse != NULL;
 	return status;
 }
 
@@ -744,8 +794,7 @@ static enum cua_status check_unique(struct cua_context *ctx, struct cua__distinc
 
 /* Stores the outputs of found groups. */
 static enum cua_status store_unique(struct cua_context *ctx, const struct cua__distinct *d,
-				    const struct unique *u, uint64_t targets,
-				    struct cua__arena arena)
+				    const struct unique *u, const struct found *f)
 {
 	const struct cua__group_by_ops *ops = CUA__OPS(ctx, group_by);
 	enum cua_status status = CUA_OK;
@@ -761,10 +810,10 @@ static enum cua_status store_unique(struct cua_context *ctx, const struct cua__d
 		status = ops->run(ctx, CUA__GROUP_INVERSE, &j, d->n);
 	j.out = u->first;
 	if (u->first && !status)
-		status = ops->run(ctx, CUA__GROUP_FIRST_ROWS, &j, targets);
-	if (!u->counts || !targets || status)
+		status = ops->run(ctx, CUA__GROUP_FIRST_ROWS, &j, f->targets);
+	if (!u->counts || !f->targets || f->combined || status)
 		return status;
-	return run_aggregates(ctx, d, &u->count, 1, targets, arena);
+	return run_aggregates(ctx, d, &u->count, 1, f->targets, f->arena);
 }
 
 enum cua_status cua_unique(struct cua_context *ctx, const struct cua_unique_options *options,
@@ -772,11 +821,10 @@ enum cua_status cua_unique(struct cua_context *ctx, const struct cua_unique_opti
 			   void *out_keys, uint64_t *count)
 {
 	struct cua_unique_options o;
-	struct cua__arena arena;
+	struct found found = {0};
 	struct cua__distinct d;
 	struct cua__call call;
 	enum cua_status status;
-	uint64_t targets = 0;
 	void *keys_at, *user = NULL;
 	struct unique u;
 
@@ -793,9 +841,9 @@ enum cua_status cua_unique(struct cua_context *ctx, const struct cua_unique_opti
 	}
 	if (!status)
 		status = find_groups(&call, &d, &u.count, u.counts != NULL, keys_at,
-				     (uint64_t *)user, &arena, &targets);
+				     (uint64_t *)user, &found);
 	if (!status)
-		status = store_unique(ctx, &d, &u, targets, arena);
+		status = store_unique(ctx, &d, &u, &found);
 	return cua__call_end(&call, status);
 }
 

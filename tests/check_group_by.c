@@ -476,6 +476,109 @@ START_TEST(test_any_order_counts)
 }
 END_TEST
 
+/* ---- few groups ---- */
+
+/* The numbers of groups around the most that a GPU counts as few, and others. */
+static const size_t few_groups[] = {1, 2, 33, 1000, 2047, 2048, 2049, 5000};
+
+/* Rows for the ways of few groups: they begin at 2^17 rows, and those in parts at 2^20. */
+static size_t few_rows(int in_parts)
+{
+	if (test_traced() || TEST_BACKEND == CUA_BACKEND_CPU)
+		return test_traced() ? 2000 : 9000;
+	return (in_parts ? 1 << 20 : 1 << 17) + 7;
+}
+
+/* With `late`, the last group has a single row, the last one. */
+static void make_few_keys(struct group_call *c, size_t groups, int late, uint64_t *seed)
+{
+	const uint64_t mix = test_random(seed) | 1;
+
+	c->keys = test_malloc(c->n * cua_type_size(c->key_type) + 16);
+	for (size_t i = 0; i < c->n; i++) {
+		const uint64_t number = late && i + 1 == c->n ? groups - 1
+					: i < groups - late   ? i
+							      : test_random(seed) % (groups - late);
+
+		store_key(c->key_type, c->keys, i, number, (number + 1) * mix);
+	}
+}
+
+/* Counts, sums and means that a single traversal makes. The aggregates share their values. */
+static void add_sums(struct group_call *c, enum cua_type type, uint64_t r, uint64_t *seed)
+{
+	static const enum cua_aggregate_op ops[] = {CUA_AGGREGATE_SUM, CUA_AGGREGATE_COUNT,
+						    CUA_AGGREGATE_MEAN};
+	const size_t size = cua_type_size(type);
+	char *values = test_malloc(c->n * size + 16);
+
+	for (size_t i = 0; i < c->n; i++)
+		store_bits(type, values, i,
+			   value_of(type, (enum kind_of_element)(r % KINDS), i, seed));
+	for (uint32_t i = 0; i < COUNT(ops); i++) {
+		struct cua_aggregate *a = &c->aggregate[c->count++];
+
+		a->op = ops[i];
+		a->type = type;
+		a->values = values;
+		a->result_type = i == 2 && r >> 8 & 1 ? CUA_F64 : CUA_NONE;
+	}
+}
+
+static void free_sums(struct group_call *c)
+{
+	for (uint32_t i = 1; i < c->count; i++)
+		c->aggregate[i].values = NULL;
+	free_call(c);
+}
+
+static void check_few(struct cua_context *ctx, const struct group_call *c)
+{
+	struct model_groups g = groups_of(c);
+	struct outcome got = run_call(ctx, c, 0);
+
+	if (c->order == CUA_KEY_ORDER_ANY)
+		match_groups(c, &g, &got);
+	compare(c, &g, "few groups", &got);
+	free_outcome(&got, c->count);
+	groups_free(&g);
+}
+
+/* Every type of key, in calls that wait. */
+START_TEST(test_few)
+{
+	static const enum cua_type types[] = {CUA_F32, CUA_I32, CUA_U32};
+	static const enum cua_key_order orders[] = {CUA_KEY_ORDER_FIRST, CUA_KEY_ORDER_SORTED,
+						    CUA_KEY_ORDER_ANY};
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	uint64_t seed = test_seed("test_few");
+
+	for (int k = 0; k < (test_traced() ? 2 : test_scale(4, 8, 48)); k++) {
+		const uint64_t r = test_random(&seed);
+		const size_t groups = few_groups[(r >> 8) % COUNT(few_groups)];
+		const int late = groups > 1 && r & 1;
+		struct group_call c = {.key_type = key_types[_i],
+				       .order = orders[k % 3],
+				       .n = few_rows(k % 2) + (r >> 16) % 999};
+
+		c.capacity = r >> 28 & 3 ? c.n : (r >> 32) % (groups + 1);
+		make_few_keys(&c, groups, late, &seed);
+		if (k % 4 < 3) {
+			add_sums(&c, types[(r >> 40) % COUNT(types)], r >> 44, &seed);
+			check_few(ctx, &c);
+			free_sums(&c);
+			continue;
+		}
+		add_operations(&c, CUA_F32);
+		for (uint32_t i = 0; i < c.count; i++)
+			make_aggregate(&c, &c.aggregate[i], KIND_NEAR, &seed);
+		check_few(ctx, &c);
+		free_call(&c);
+	}
+	cua_context_destroy(ctx);
+}
+END_TEST
+
 /* Every capacity around the number of groups. */
 START_TEST(test_capacity)
 {
@@ -655,8 +758,9 @@ static uint64_t index_at(enum cua_type type, const char *array, size_t i)
 	return load_bits(type, array, i);
 }
 
+/* With `numbered`, the inverse too. */
 static void check_unique(struct cua_context *ctx, const struct group_call *c, enum cua_type type,
-			 const char *what)
+			 int numbered, const char *what)
 {
 	static unsigned turn;
 	const size_t key_size = cua_type_size(c->key_type), size = cua_type_size(type);
@@ -676,7 +780,7 @@ static void check_unique(struct cua_context *ctx, const struct group_call *c, en
 	o.index_type = type == CUA_U64 && turn % 2 ? CUA_NONE : type;
 	o.counts = counts;
 	o.first = first;
-	o.inverse = inverse;
+	o.inverse = numbered ? inverse : NULL;
 	turn++;
 	if (turn % 2) {
 		ck_assert_cua(cua_unique(ctx, &o, c->key_type, c->n, keys, c->capacity, out_keys,
@@ -700,14 +804,14 @@ static void check_unique(struct cua_context *ctx, const struct group_call *c, en
 		       "%s: key %zu", text, k);
 		EXPECT(index_at(CUA_U64, host[1], k) == group->n, "%s: count %zu", text, k);
 		EXPECT(index_at(type, host[2], k) == group->row, "%s: first row %zu", text, k);
-		for (size_t i = group->at; i < group->at + group->n; i++) {
+		for (size_t i = group->at; numbered && i < group->at + group->n; i++) {
 			EXPECT(index_at(type, host[3], g.row[i].row) == k, "%s: inverse %zu", text,
 			       g.row[i].row);
 			/* the rows that remain have groups that are not stored */
 			store_bits(type, host[3], g.row[i].row, UINT64_MAX);
 		}
 	}
-	for (size_t i = 0; i < c->n; i++)
+	for (size_t i = 0; numbered && i < c->n; i++)
 		EXPECT(index_at(type, host[3], i) == (size == 4 ? UINT32_MAX : UINT64_MAX),
 		       "%s: inverse %zu of no stored key", text, i);
 	for (int i = 0; i < 4; i++)
@@ -731,7 +835,31 @@ START_TEST(test_unique)
 		c.capacity = r & 3 ? c.n : (r >> 32) % (c.n + 1);
 		c.order = (enum cua_key_order)(r >> 2 & 1 ? CUA_KEY_ORDER_SORTED : r >> 3 & 1);
 		make_keys(&c, (enum spread)(k % SPREADS), &seed);
-		check_unique(ctx, &c, r >> 4 & 1 ? CUA_U32 : CUA_U64, spread_names[k % SPREADS]);
+		check_unique(ctx, &c, r >> 4 & 1 ? CUA_U32 : CUA_U64, 1, spread_names[k % SPREADS]);
+		free_call(&c);
+	}
+	cua_context_destroy(ctx);
+}
+END_TEST
+
+/* Few keys, with and without numbers of the rows. */
+START_TEST(test_few_unique)
+{
+	struct cua_context *ctx = test_context(TEST_BACKEND);
+	uint64_t seed = test_seed("test_few_unique");
+
+	for (int k = 0; k < (test_traced() ? 1 : test_scale(2, 4, 24)); k++) {
+		const uint64_t r = test_random(&seed);
+		const size_t groups = few_groups[(r >> 8) % COUNT(few_groups)];
+		struct group_call c = {.key_type = key_types[_i],
+				       .order = r & 1 ? CUA_KEY_ORDER_SORTED : CUA_KEY_ORDER_FIRST,
+				       .n = few_rows(k % 2) + (r >> 16) % 999};
+
+		c.capacity = r >> 28 & 3 ? c.n : (r >> 32) % (groups + 1);
+		make_few_keys(&c, groups, groups > 1 && r >> 1 & 1, &seed);
+		check_unique(ctx, &c, r >> 4 & 1 ? CUA_U32 : CUA_U64, (int)(r >> 5 & 1),
+			     "few keys");
+		check_unique(ctx, &c, CUA_U32, (int)(r >> 6 & 1), "few keys, again");
 		free_call(&c);
 	}
 	cua_context_destroy(ctx);
@@ -1135,6 +1263,7 @@ static Suite *make_suite(void)
 	tcase_add_loop_test(tc, test_large, 0, SPREADS);
 	tcase_add_loop_test(tc, test_any_order, 0, SPREADS);
 	tcase_add_test(tc, test_any_order_counts);
+	tcase_add_loop_test(tc, test_few, 0, (int)COUNT(key_types));
 	tcase_add_test(tc, test_capacity);
 	tcase_add_test(tc, test_permutation);
 	tcase_add_test(tc, test_fast);
@@ -1142,6 +1271,7 @@ static Suite *make_suite(void)
 	tcase_add_test(tc, test_variance);
 #endif
 	tcase_add_loop_test(tc, test_unique, 0, (int)COUNT(key_types));
+	tcase_add_loop_test(tc, test_few_unique, 0, (int)COUNT(key_types));
 	tcase_add_test(tc, test_workspace);
 	tcase_add_loop_test(tc, test_many_rows, 0, 2);
 	suite_add_tcase(suite, tc);

@@ -1137,9 +1137,8 @@ planted 'an entry of a table in shared memory that is claimed by a store' group_
   's/seen = cua_port_cas_b32(&t->entry\[k\], 0, wanted, \(.*\));/seen = 0, cua_port_store_b32(\&t->entry[k], wanted, \1);/'
 planted 'a group that passes its own entry' group_by_regions 's/if (p.word\[e\] == wanted || !p.word\[e\])/if (!p.word[e])/'
 planted 'a group that shares the entry of another group' group_by_regions 's/if (!seen || seen == wanted)/(void)seen;/'
-planted 'a lower word of the sum of a group without its carry' group_by_regions \
-  's/ + (old + (uint32_t)v < old);/;/'
-planted 'an overflow of the sum of a group in the wrong direction' group_by_regions 's/up >> 31 ? -1 : 1/up >> 31 ? 1 : -1/'
+planted 'a lower word of the sum of a group without its carry' scatter_cells 's/ + (old + v_low < old);/;/' group_by_regions
+planted 'an overflow of the sum of a group in the wrong direction' scatter_cells 's/up >> 31 ? -1 : 1/up >> 31 ? 1 : -1/' group_by_regions
 planted 'a list that has the odd elements of the subset before' group_by_regions 's/CUA_WRITE(t->sh->odd, 0u);/;/'
 planted 'a table that stays full' group_by_regions 's/CUA_WRITE(t->sh->full, 0u);/;/'
 planted 'groups of a subset behind the places of the subset before' group_by_regions 's/CUA_WRITE(t->sh->placed, 0u);/;/'
@@ -1168,6 +1167,51 @@ planted 'a unit that a thread chooses before the greatest element is known' grou
     /if (!CUA_READ(t->sh->top))/{n;s/.*//}
   }'
 planted 'a unit for a sample of zeros' group_by_regions 's/if (!CUA_READ(t->sh->top))/if (0)/'
+planted 'a slot of a table of few groups that is claimed by a store' group_by_few \
+  's/seen = cua_port_cas_b32((uint32_t \*)table + at, 0, (uint32_t)hash,/cua_port_store_b32((uint32_t *)table + at, (uint32_t)hash,/'
+planted 'a key of few groups that passes its own slot' group_by_few \
+  '/^CUA_FORCE uint32_t cua__few_claim(/,/^}/s/if (seen == hash)/if (0)/'
+planted 'a row of few groups that takes the slot of another key' group_by_few 's/return in_one ? one : two;/return one;/'
+planted 'a hash of 0 that takes an empty slot' group_by_few '/^CUA_FORCE uint32_t cua__few_claim(/,/^}/s/if (!hash)/if (0)/'
+planted 'a key that loses its place in the dictionary' group_by_few 's/CUA__FEW_MOVES; move++/1; move++/
+  s/return 0;/return 1;/'
+planted 'a displaced key that returns to the same slot' group_by_few 's/at = at == one ? two : one;/at = one;/'
+planted 'a first row in a block by a store' group_by_few \
+  's/cua_port_min_u32(&least\[at\], (uint32_t)row/cua_port_store_b32(\&least[at], (uint32_t)row/'
+planted 'a first row of all blocks by a store' group_by_few \
+  's/cua_port_min_u32(&j->least\[at\]/cua_port_store_b32(\&j->least[at]/'
+planted 'more groups than the tables may have' group_by_few \
+  's/CUA__FEW_ON_DEVICE) >=/CUA__FEW_ON_DEVICE) \/ 4 >=/'
+planted 'a table of a block that is merged before all its keys are there' group_by_few \
+  '/^CUA_FORCE void cua__few_collect(/,/^}/{
+    /^	cua_port_sync_block();/{N;/full/s/[^\n]*\n//}
+  }'
+planted 'a sort of groups without its last step' group_by_few 's/half > 0/half > 1/'
+planted 'a sort of groups without barriers' group_by_few \
+  '/^CUA_FORCE void cua__few_sort(/,/^}/s/cua_port_sync_block();/;/'
+planted 'a dictionary that is cleared while its keys are stored' group_by_few \
+  '/CUA_WRITE(sh->homeless, 0u);/{n;s/cua_port_sync_block();/;/}'
+planted 'room for few groups in the order of their keys' group_by_few 's/if (j->d.sorted && groups > j->d.room)/if (0)/'
+planted 'signed keys in the order of unsigned ones' group_by_few 's/cua__group_ordered(&j->d, \(.*\)).lo;/\1.lo;/'
+planted 'a key without a number that nobody misses' group_by_few \
+  '/^CUA_FORCE void cua__few_number_rows(/,/^}/s/cua_port_store_b32(&j->state->missed.*;/;/'
+planted 'a key without a sum that nobody misses' group_by_few \
+  '/^CUA_FORCE void cua__few_add_rows(/,/^}/s/cua_port_store_b32(&j->state->missed.*;/;/'
+planted 'results of a call that misses a key' group_by_few 's/ || CUA_READ(j->state->missed)//'
+planted 'sums of few groups that are published before all rows are added' group_by_few \
+  '/^CUA_FORCE void cua__few_accumulate(/,/^}/{
+    /^	cua_port_sync_block();/{N;/i = thread/s/[^\n]*\n//}
+  }'
+planted 'copies of a sum of few groups that are not published' group_by_few 's/i < t->copies; i++, entry/i < 1; i++, entry/'
+planted 'an upper word of a sum of few groups without its sign' group_by_few \
+  's/(int32_t)CUA_READ(entry\[1\])/CUA_READ(entry[1])/'
+planted 'an overflow of few groups in the wrong direction' group_by_few 's/v >> 31 ? -1 : 1/v >> 31 ? 1 : -1/'
+planted 'an element of few groups that does not fit and is added' group_by_few 's/high = fits ? high : 0;/;/'
+planted 'an element that loses its last bits in its halves' halves 's/w->limit \&\& /w->limit || /' group_by_few
+planted 'an element above the window of its halves' halves 's/(bits & 0x7fffffff) < w->limit/1/' group_by_few
+planted 'an overflow of halves that nobody sees' halves 's/return (old ^ sum) & (v ^ sum);/return 0;/' group_by_few
+planted 'an infinity in a sum of few groups that is lost' group_by_few \
+  '/^CUA_FORCE void cua__few_misfit(/,/^}/s/p.flags,/0 * p.flags,/'
 if [ "$part" = edits ]; then
   echo "$number edits"
   # no tried error is an error of this script

@@ -3,13 +3,9 @@
 #define CUA__REGIONS_BITS 2u
 #define CUA__REGIONS_SORTS 2u
 
-#include <stdio.h>
-#include <string.h>
-
 #include "lib/kernels/group_by_regions.h"
 
-#include "exact_model.h"
-#include "simt_suites.h"
+#include "simt_group_sums.h"
 
 enum {
 	LANES = 64,
@@ -17,13 +13,6 @@ enum {
 	MOST_GROUPS = 100, /* distinct keys */
 	STAGE = 4096       /* bytes of a stage, in front of a block's table */
 };
-
-/*
- * Some ODD elements do not fit the unit, or are infinities or NaN. CROWDED elements overflow their
- * sums, in the direction of the group: the last quarter is nearly 512 times the sampled elements.
- * SPARSE elements are zeros where the threads sample. WILD elements fill the lists of the blocks.
- */
-enum elements { TAME, ODD, CROWDED, SPARSE, WILD };
 
 struct shape {
 	enum cua_type type, sum, mean; /* NONE: no values, and no such result */
@@ -39,9 +28,8 @@ struct shape {
 };
 
 struct group {
-	uint32_t key, count;
-	uint64_t integer;
-	struct model sum;
+	uint32_t key;
+	struct group_sum sum;
 };
 
 static struct cua__regions_job job;
@@ -63,32 +51,6 @@ static uint64_t next_random(void)
 
 /* ---- the call ---- */
 
-static uint32_t make_element(uint32_t i, uint32_t number)
-{
-	const uint64_t r = next_random();
-	const uint32_t sign = (uint32_t)(r & 1) << 31, fraction = (uint32_t)(r >> 1) & 0x7fffff;
-
-	if (shape.type != CUA_F32)
-		/* carries into the upper word, in both directions */
-		return (uint32_t)r ^ (r >> 40 & 1 ? 0xf0000000u : 0);
-	if (shape.elements == CROWDED)
-		return number << 31 | (i < shape.n / 4 * 3 ? 0x3f800000u : 0x43ffffffu);
-	if (shape.elements == SPARSE && i < shape.n / 4 * 3)
-		return sign;
-	if (shape.elements == WILD)
-		return sign | ((uint32_t)(r >> 24) % 254 + 1) << 23 | fraction;
-	if (shape.elements == ODD && r >> 24 & 1 && i % 16 == 3)
-		switch (r >> 25 & 7) {
-		case 0: return sign | fraction;
-		case 1: return sign | 0x7f800000u;
-		case 2: return 0x7fc00000u | sign;
-		case 3: return sign;
-		case 4: return sign | 0x7f7fffffu;
-		default: return sign | 0x20000000u | fraction;
-		}
-	return sign | (0x3f800000u - (uint32_t)((r >> 24) % 6 << 23)) | fraction;
-}
-
 static struct group *group_of(uint32_t key)
 {
 	uint32_t g = 0;
@@ -107,11 +69,7 @@ static void add_to_group(uint32_t key, uint32_t bits)
 		g->key = key;
 		groups++;
 	}
-	g->count++;
-	if (shape.type == CUA_F32)
-		model_add(&g->sum, &formats[2], bits);
-	else
-		g->integer += shape.type == CUA_I32 ? (uint64_t)(int64_t)(int32_t)bits : bits;
+	add_to_sum(&g->sum, shape.type, bits);
 }
 
 static uint32_t key_number(uint32_t number)
@@ -131,16 +89,16 @@ static void make(const struct shape *p)
 		.n = p->n,
 		.capacity = p->capacity ? p->capacity : MOST_GROUPS,
 		.keys = keys,
-		.x = p->type == CUA_NONE ? NULL : x,
-		.type = p->type,
-		.counts = p->counts || p->mean != CUA_NONE,
+		.s = {.x = p->type == CUA_NONE ? NULL : x,
+		      .type = p->type,
+		      .counts = p->counts || p->mean != CUA_NONE,
+		      .out_count = p->counts ? out_count : NULL,
+		      .out_sum = p->sum == CUA_NONE ? NULL : out_sum,
+		      .out_mean = p->mean == CUA_NONE ? NULL : out_mean,
+		      .sum_type = p->sum,
+		      .mean_type = p->mean},
 		.seed = (uint32_t)next_random(),
 		.out_keys = p->no_keys ? NULL : out_keys,
-		.out_count = p->counts ? out_count : NULL,
-		.out_sum = p->sum == CUA_NONE ? NULL : out_sum,
-		.out_mean = p->mean == CUA_NONE ? NULL : out_mean,
-		.sum_type = p->sum,
-		.mean_type = p->mean,
 		.most = p->most ? p->most : UINT32_MAX,
 		.entries = p->entries,
 		.state = &state,
@@ -156,7 +114,7 @@ static void make(const struct shape *p)
 		const uint32_t number = (uint32_t)(next_random() % p->groups);
 
 		keys[i] = key_number(number);
-		x[i] = make_element(i, number);
+		x[i] = make_element(p->type, p->elements, i, p->n, number, next_random());
 		add_to_group(keys[i], x[i]);
 	}
 }
@@ -223,67 +181,16 @@ static void body(void)
 				shape.type);
 }
 
-/* Element i of an array of results. */
-static uint64_t load(const void *array, uint64_t i, enum cua_type type)
-{
-	uint64_t bits = 0;
-
-	memcpy(&bits, (const char *)array + i * cua__element_size(type), cua__element_size(type));
-	return bits;
-}
-
-static uint64_t expected_sum(const struct group *g, enum cua_type type)
-{
-	if (shape.type == CUA_F32)
-		return model_round(&g->sum, type == CUA_F64 ? &formats[3] : &formats[2]);
-	return cua__element_size(type) == 8 ? g->integer : (uint32_t)g->integer;
-}
-
-static uint64_t expected_mean(const struct group *g, enum cua_type type)
-{
-	const uint64_t bits = expected_sum(g, CUA_F64);
-	double mean;
-
-	if (shape.type == CUA_F32)
-		memcpy(&mean, &bits, sizeof(mean));
-	else
-		mean = shape.type == CUA_I32 ? (double)(int64_t)bits : (double)bits;
-	mean /= g->count;
-	if (mean != mean)
-		return format_nan(type == CUA_F64 ? &formats[3] : &formats[2]);
-	return type == CUA_F64 ? cua__bits_f64(mean) : cua__bits_f32((float)mean);
-}
-
-static const char *wrong(const char *what, uint32_t key, uint64_t got, uint64_t expected)
-{
-	static char message[120];
-
-	if (got == expected)
-		return NULL;
-	snprintf(message, sizeof(message), "%s of key %#x is %#llx and not %#llx", what, key,
-		 (unsigned long long)got, (unsigned long long)expected);
-	return message;
-}
-
 static const char *group_check(uint64_t i)
 {
 	const struct group *g = group_of(out_keys[i]);
-	const char *message = NULL;
 
 	if (g == group + groups)
 		return "a stored key is no key of a row";
 	for (uint64_t k = 0; k < i; k++)
 		if (out_keys[k] == out_keys[i])
 			return "a key is stored twice";
-	if (job.out_count)
-		message = wrong("the count", g->key, out_count[i], g->count);
-	if (!message && job.out_sum)
-		message = wrong("the sum", g->key, load(out_sum, i, job.sum_type),
-				expected_sum(g, job.sum_type));
-	if (!message && job.out_mean)
-		message = wrong("the mean", g->key, load(out_mean, i, job.mean_type),
-				expected_mean(g, job.mean_type));
-	return message;
+	return sums_check(&job.s, i, g->key, &g->sum);
 }
 
 static const char *check(void)
@@ -300,9 +207,9 @@ static const char *check(void)
 		return "the number of groups is wrong";
 	for (uint64_t i = 0; i < stored && job.out_keys && !message; i++)
 		message = group_check(i);
-	for (uint64_t i = 0; i < stored && job.out_count; i++)
+	for (uint64_t i = 0; i < stored && job.s.out_count; i++)
 		rows += out_count[i];
-	if (job.out_count && stored == groups && rows != job.n)
+	if (job.s.out_count && stored == groups && rows != job.n)
 		return "a row is not counted once";
 	if (out_keys[stored] != 0xeeeeeeeeu || out_count[stored] != 0xeeeeeeeeeeeeeeeeu)
 		return "a result is written past the end";

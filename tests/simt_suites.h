@@ -31,6 +31,7 @@
 	SIMT_SUITE(exact_cell)                                                                     \
 	SIMT_SUITE(filter)                                                                         \
 	SIMT_SUITE(group_by)                                                                       \
+	SIMT_SUITE(group_by_few)                                                                   \
 	SIMT_SUITE(group_by_regions)                                                               \
 	SIMT_SUITE(hashmap)                                                                        \
 	SIMT_SUITE(hashmap_combine)                                                                \

@@ -25,8 +25,9 @@ struct cua__distinct {
 	uint32_t key_size;
 	int wide;
 	int sorted;
-	int any;    /* 1: any order suffices */
-	uint64_t n; /* rows; not 0 */
+	int any;      /* 1: any order suffices */
+	int numbered; /* 1: the caller reads the numbers of the rows */
+	uint64_t n;   /* rows; not 0 */
 	const void *keys;
 	uint64_t room; /* groups that can be stored, at most n */
 	uint64_t seed;
@@ -102,6 +103,16 @@ struct cua__group_job {
 	uint64_t *valid_count; /* per group */
 };
 
+/* Counts, sums and means of an array of 32-bit values, in a single traversal. */
+struct cua__group_sums {
+	const uint32_t *x;
+	enum cua_type type;  /* of x: F32, I32 or U32; NONE if there are no values */
+	int counts;          /* 1: rows are counted, for out_count or out_mean */
+	uint64_t *out_count; /* outputs may be NULL */
+	void *out_sum, *out_mean;
+	enum cua_type sum_type, mean_type; /* NONE if there is no such output */
+};
+
 /* In the scratch memory of a call in regions. */
 struct cua__regions_state {
 	uint64_t groups;
@@ -115,14 +126,9 @@ struct cua__regions_state {
 struct cua__regions_job {
 	uint64_t n, capacity;
 	const uint32_t *keys;
-	const uint32_t *x;  /* F32, I32 or U32; NULL if there are no values */
-	enum cua_type type; /* of x */
-	int counts;         /* 1: rows are counted, for out_count or out_mean */
+	struct cua__group_sums s;
 	uint32_t seed;
-	uint32_t *out_keys; /* outputs may be NULL */
-	uint64_t *out_count;
-	void *out_sum, *out_mean;
-	enum cua_type sum_type, mean_type;
+	uint32_t *out_keys; /* may be NULL */
 	/* set by the backend */
 	uint64_t most;    /* records of a region */
 	uint32_t entries; /* of a table */
@@ -130,6 +136,46 @@ struct cua__regions_job {
 	uint32_t *count, *cursor; /* per region */
 	uint32_t *before;         /* per region, and one more */
 	void *record;
+};
+
+/* In the scratch memory of a call with few groups. */
+struct cua__few_state {
+	uint64_t groups;
+	uint32_t found;  /* keys in the table of all blocks */
+	uint32_t unfit;  /* 1: there are more groups than the tables have room for */
+	uint32_t missed; /* 1: the dictionary lacks the key of a row */
+	uint32_t log;    /* of the slots of the dictionary */
+	int32_t limit;   /* of sums of floats, as in halves.h */
+	uint32_t multiplier[2];
+};
+
+/* The digits of a sum, its flags, and 0. */
+#define CUA__FEW_SUM_WORDS 72
+
+/* A call with few groups (lib/kernels/group_by_few.h): keys of 4 or 8 bytes. */
+struct cua__few_job {
+	struct cua__distinct d;
+	struct cua__group_sums s; /* of the step ACCUMULATE */
+	uint64_t rows;            /* of step COLLECT, from the first on */
+	uint32_t log;             /* of the slots of a table */
+	uint32_t bytes;           /* of shared memory, for the step ACCUMULATE */
+	struct cua__few_state *state;
+	/* the table of all blocks; per slot: the hash of a key, and the first row that has it */
+	uint64_t *hash;
+	uint32_t *least;
+	/* the dictionary; per slot: a key, and the number of its group */
+	uint64_t *known;
+	uint32_t *number;
+	/* per group: its rows, and the words of its sum; both begin with 0 */
+	uint64_t *count, *sum;
+};
+
+enum cua__few_step {
+	CUA__FEW_COLLECT,    /* finds the keys of the first rows */
+	CUA__FEW_ORDER,      /* numbers the groups and makes the dictionary */
+	CUA__FEW_NUMBER,     /* stores the number of each row */
+	CUA__FEW_ACCUMULATE, /* counts and adds */
+	CUA__FEW_ROUND       /* stores the counts, sums and means */
 };
 
 struct cua__group_by_ops {
@@ -145,6 +191,13 @@ struct cua__group_by_ops {
 	size_t (*regions_scratch)(struct cua_context *ctx, const struct cua__regions_job *j);
 	enum cua_status (*regions)(struct cua_context *ctx, struct cua__regions_job *j,
 				   void *scratch);
+	/*
+	 * Calls with few groups: sets `log` and `bytes` of *j, or returns 0 if the device cannot run
+	 * this call; and runs a step. NULL if the backend has no such calls.
+	 */
+	int (*few_fits)(struct cua_context *ctx, struct cua__few_job *j);
+	enum cua_status (*few)(struct cua_context *ctx, enum cua__few_step step,
+			       const struct cua__few_job *j);
 };
 
 /* ---- lib/distinct.c ---- */
@@ -193,6 +246,28 @@ enum cua_status cua__distinct_claim(struct cua_context *ctx, struct cua__group_j
  */
 enum cua_status cua__distinct_sort(struct cua_context *ctx, struct cua__group_job *j,
 				   uint32_t digits);
+
+/* ---- lib/few_groups.c ---- */
+
+/* What a call with few groups finds besides the first rows of the groups. */
+enum cua__few_want { CUA__FEW_KEYS, CUA__FEW_NUMBERS, CUA__FEW_SUMS };
+
+/*
+ * Whether the call may have few groups, by its types and its size; fills *j, with the addresses that
+ * are known. s: the sums, or NULL.
+ */
+int cua__few_plan(struct cua_context *ctx, const struct cua__distinct *d,
+		  const struct cua__group_sums *s, struct cua__few_job *j);
+
+/* Adds the scratch memory of a planned call. */
+void cua__few_place(const struct cua__few_job *j, struct cua__arena *a);
+
+/*
+ * Finds the distinct keys, and waits. *groups becomes their number, or 0 if there are more than few;
+ * then no result is valid. The arena is that of cua__few_place, after the results of *j.
+ */
+enum cua_status cua__few_run(struct cua_context *ctx, struct cua__few_job *j, struct cua__arena a,
+			     enum cua__few_want want, uint64_t *groups);
 
 #ifdef __cplusplus
 }

@@ -116,6 +116,17 @@ CUA_FORCE void cua__group_copy(uint32_t size, void *dst, uint64_t to, const void
 
 /* ---- keys ---- */
 
+/* The bits that stand for a float: equal for both zeros, and for all NaN. */
+CUA_FORCE uint64_t cua__group_same_key(enum cua_type type, uint64_t bits)
+{
+	const uint64_t top = (uint64_t)1 << (8 * cua__element_size(type) - 1);
+	const uint64_t infinity = top - ((uint64_t)1 << cua__fraction_bits(type));
+
+	if ((bits & (top - 1)) > infinity)
+		return cua__scatter_nan(type);
+	return bits == top ? 0 : bits;
+}
+
 /* The bits of a key in an array of the type of d->keys. Equal keys have equal bits. */
 CUA_FORCE struct cua_u128 cua__group_key_in(const struct cua__distinct *d, const void *keys,
 					    uint64_t row)
@@ -130,15 +141,8 @@ CUA_FORCE struct cua_u128 cua__group_key_in(const struct cua__distinct *d, const
 	}
 	key.lo = d->key_size == 8 ? (uint64_t)CUA_READ(((const cua__raw64 *)keys)[row])
 				  : (uint64_t)CUA_READ(((const cua__raw32 *)keys)[row]);
-	if (cua__is_float(d->key_type)) {
-		const uint64_t top = (uint64_t)1 << (8 * d->key_size - 1);
-		const uint64_t infinity = top - ((uint64_t)1 << cua__fraction_bits(d->key_type));
-
-		if ((key.lo & (top - 1)) > infinity)
-			key.lo = cua__scatter_nan(d->key_type);
-		else if (key.lo == top)
-			key.lo = 0;
-	}
+	if (cua__is_float(d->key_type))
+		key.lo = cua__group_same_key(d->key_type, key.lo);
 	return key;
 }
 
@@ -221,16 +225,24 @@ CUA_FORCE void cua__group_assign(const struct cua__distinct *d, uint64_t g, int 
 
 /* ---- the sort of the groups ---- */
 
-/* A group before the sort: its number, and its key as an unsigned number in the same order. */
-CUA_FORCE void cua__group_order(const struct cua__distinct *d, uint64_t g, int wide)
+/* A key as an unsigned number in the same order. Of a key of 4 bytes the upper bits are undefined. */
+CUA_FORCE struct cua_u128 cua__group_ordered(const struct cua__distinct *d, struct cua_u128 key)
 {
 	const uint64_t top = (uint64_t)1 << (8 * (d->key_size == 8 ? 8 : 4) - 1);
-	struct cua_u128 key = cua__group_key(d, cua__number_get(d->occurred, g, wide));
 
 	if (cua__is_float(d->key_type))
 		key.lo = key.lo & top ? ~key.lo : key.lo | top;
 	else if (cua__is_signed(d->key_type))
 		key.lo ^= top;
+	return key;
+}
+
+/* A group before the sort: its number, and its key as an unsigned number in the same order. */
+CUA_FORCE void cua__group_order(const struct cua__distinct *d, uint64_t g, int wide)
+{
+	const struct cua_u128 key =
+		cua__group_ordered(d, cua__group_key(d, cua__number_get(d->occurred, g, wide)));
+
 	cua__number_set(d->order[0], g, g, wide);
 	if (d->key_size == 4) {
 		CUA_WRITE(((uint32_t *)d->ordered[0])[g], (uint32_t)key.lo);

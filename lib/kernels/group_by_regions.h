@@ -43,8 +43,8 @@
 #define CUATOMIC_KERNELS_GROUP_BY_REGIONS_H
 
 #include "backend/group_by_backend.h"
+#include "kernels/group_by_sums.h"
 #include "kernels/owner.h"
-#include "kernels/scatter_values.h"
 #include "kernels/warp_scan.h"
 
 #ifndef CUA__REGIONS_BITS
@@ -62,9 +62,6 @@
 #define CUA__REGIONS_ODD 128u
 /* Buckets that a key probes before its table counts as full. */
 #define CUA__REGIONS_PROBES 32u
-/* The most powers of two between the unit and the largest sampled element, and any element. */
-#define CUA__REGIONS_ROOM 28
-#define CUA__REGIONS_MOST 36
 
 #define CUA__REGIONS_IN_BLOCK CUA_RELAXED, CUA_SCOPE_BLOCK, CUA_SPACE_SHARED
 #define CUA__REGIONS_ON_DEVICE CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL
@@ -216,7 +213,7 @@ CUA_FORCE void cua__regions_partition(const struct cua__regions_job *j,
 			const uint32_t i = k * threads + thread;
 
 			hash[k] = i < used ? CUA_READ(j->keys[begin + i]) : 0;
-			value[k] = size == 8 && i < used ? CUA_READ(j->x[begin + i]) : 0;
+			value[k] = size == 8 && i < used ? CUA_READ(j->s.x[begin + i]) : 0;
 		}
 		for (uint32_t r = thread; r < CUA__REGIONS; r += threads)
 			CUA_WRITE(sh->count[r], 0u);
@@ -276,7 +273,7 @@ CUA_STATIC_ASSERT(offsetof(struct cua__regions_block, entry) % 16 == 0, "buckets
 /* Words of an entry of a table, in planes. */
 CUA_FORCE uint32_t cua__regions_words(const struct cua__regions_job *j)
 {
-	return 1 + (j->counts ? 1u : 0u) + (j->type == CUA_NONE ? 0u : 2u);
+	return 1 + cua__sums_words(&j->s);
 }
 
 CUA_FORCE uint32_t cua__regions_table_bytes(const struct cua__regions_job *j)
@@ -357,39 +354,25 @@ CUA_FORCE uint32_t cua__regions_find(const struct cua__regions_table *t, uint32_
 CUA_FORCE void cua__regions_add(const struct cua__regions_table *t, uint32_t entry, uint32_t bits,
 				enum cua_type type)
 {
-	uint32_t old, up, was;
 	int64_t v;
+	int by;
 
-	if (type == CUA_F32) {
-		const uint32_t exponent = bits >> 23 & 0xff;
-		const uint32_t m = exponent ? (bits & 0x7fffff) | 0x800000 : bits & 0x7fffff;
-		const int p = (int)(exponent ? exponent : 1) - t->unit;
-
-		if ((uint32_t)p > CUA__REGIONS_MOST || exponent == 0xff) {
-			if (bits << 1)
-				cua__regions_add_odd(t->sh, entry, bits, 0);
-			return;
-		}
-		v = (int64_t)((uint64_t)m << p);
-		if (bits >> 31)
-			v = -v;
-	} else
-		v = type == CUA_I32 ? (int64_t)(int32_t)bits : (int64_t)bits;
-	old = cua_port_fetch_add_u32(&t->low[entry], (uint32_t)v, CUA__REGIONS_IN_BLOCK);
-	up = (uint32_t)((uint64_t)v >> 32) + (old + (uint32_t)v < old);
-	if (!up)
+	if (!cua__sums_integer(type, bits, t->unit, &v)) {
+		if (bits << 1)
+			cua__regions_add_odd(t->sh, entry, bits, 0);
 		return;
-	was = cua_port_fetch_add_u32(&t->high[entry], up, CUA__REGIONS_IN_BLOCK);
-	if (type == CUA_F32 && ((was ^ (was + up)) & (up ^ (was + up))) >> 31)
-		cua__regions_add_odd(t->sh, entry, 0, up >> 31 ? -1 : 1);
+	}
+	by = cua__scatter_add64(&t->low[entry], &t->high[entry], v);
+	if (type == CUA_F32 && by)
+		cua__regions_add_odd(t->sh, entry, 0, by);
 }
 
 /* The digits of the sum of an entry with odd elements, rounded. */
 CUA__RARE uint64_t cua__regions_digits(const struct cua__regions_table t, uint32_t entry, int64_t v,
 				       enum cua_type type)
 {
-	const int base = CUA__EXACT_POINT - 32 * cua__scatter_low(CUA_F64);
-	const int unit = base + t.unit - 150;
+	const int low = 32 * cua__scatter_low(CUA_F64);
+	const int unit = cua__sums_at(t.unit) - low;
 	int64_t digit[CUA__SCATTER_DIGITS] = {0};
 	uint32_t flags = 0;
 
@@ -405,8 +388,7 @@ CUA__RARE uint64_t cua__regions_digits(const struct cua__regions_table t, uint32
 		if (by)
 			cua__exact_insert(digit, by < 0, 1, unit + 64);
 		else if (!p.flags)
-			cua__exact_insert(digit, p.negative, p.mantissa,
-					  p.at - CUA__EXACT_POINT + base);
+			cua__exact_insert(digit, p.negative, p.mantissa, p.at - low);
 	}
 	return cua__scatter_sum_digits(CUA_F64, type, digit, flags, 1, 0);
 }
@@ -419,23 +401,11 @@ CUA_FORCE uint64_t cua__regions_sum(const struct cua__regions_table *t, uint32_t
 		(int64_t)((uint64_t)CUA_READ(t->high[entry]) << 32 | CUA_READ(t->low[entry]));
 
 	if (type != CUA_F32)
-		return cua__is_float(result)
-			       ? cua__bits_f64(cua__scatter_f64_of(
-					 type == CUA_I32 ? CUA_I64 : CUA_U64, (uint64_t)v))
-			       : (uint64_t)v;
+		return cua__sums_of_integers((uint64_t)v, type, result);
 	for (uint32_t k = 0; k < CUA_READ(t->sh->odd); k++)
 		if (CUA_READ(t->sh->list[k].entry) == entry)
 			return cua__regions_digits(*t, entry, v, result);
-	return cua__scatter_sum_word(result, v, CUA__EXACT_POINT + t->unit - 150, 1, 0);
-}
-
-CUA_FORCE void cua__regions_store(void *out, uint64_t i, uint64_t bits, enum cua_type type)
-{
-	switch (cua__element_size(type)) {
-	case 2: CUA_WRITE(((cua__raw16 *)out)[i], (uint16_t)bits); break;
-	case 4: CUA_WRITE(((cua__raw32 *)out)[i], (uint32_t)bits); break;
-	default: CUA_WRITE(((cua__raw64 *)out)[i], bits);
-	}
+	return cua__scatter_sum_word(result, v, cua__sums_at(t->unit), 1, 0);
 }
 
 /* Appends the groups of the table to the outputs. All threads of the block call. */
@@ -476,18 +446,14 @@ CUA_FORCE void cua__regions_append(const struct cua__regions_job *j,
 				  cua__regions_key((CUA_READ(sh->region) << CUA__REGIONS_REST) |
 							   (rest - 1),
 						   j->seed));
-		if (j->out_count)
-			CUA_WRITE(j->out_count[g], (uint64_t)CUA_READ(t->count[e]));
-		if (sums && j->out_sum)
-			cua__regions_store(j->out_sum, g, cua__regions_sum(t, e, type, j->sum_type),
-					   j->sum_type);
-		if (sums && j->out_mean)
-			cua__regions_store(j->out_mean, g,
-					   cua__scatter_mean(j->mean_type,
-							     cua__from_bits_f64(cua__regions_sum(
-								     t, e, type, CUA_F64)),
-							     CUA_READ(t->count[e]), 1, 0),
-					   j->mean_type);
+		if (j->s.out_count)
+			CUA_WRITE(j->s.out_count[g], (uint64_t)CUA_READ(t->count[e]));
+		if (sums && j->s.out_sum)
+			cua__sums_store(j->s.out_sum, g,
+					cua__regions_sum(t, e, type, j->s.sum_type), j->s.sum_type);
+		if (sums && j->s.out_mean)
+			cua__sums_store_mean(&j->s, g, cua__regions_sum(t, e, type, CUA_F64),
+					     CUA_READ(t->count[e]));
 	}
 	cua_port_sync_block();
 }
@@ -535,7 +501,7 @@ CUA_FORCE void cua__regions_subset(const struct cua__regions_job *j,
 			/* the lanes probe different numbers of buckets; they add together */
 			cua_port_sync_warp(CUA__ALL_LANES);
 			if (taken && entry < t->entries) {
-				if (j->counts)
+				if (j->s.counts)
 					cua_port_add_u32(&t->count[entry], 1,
 							 CUA__REGIONS_IN_BLOCK);
 				if (size == 8)
@@ -560,15 +526,12 @@ CUA_FORCE void cua__regions_sample(const struct cua__regions_job *j,
 
 /*
  * Sets the unit for the sampled elements of the region, or for all of them if the sample has zeros
- * alone. The room below the greatest is such that a sum of so many elements passes 2^63 a few times
- * at most.
+ * alone.
  */
 CUA_FORCE void cua__regions_set_unit(const struct cua__regions_job *j, struct cua__regions_table *t)
 {
 	const uint32_t r = CUA_READ(t->sh->region), begin = CUA_READ(j->before[r]);
 	const uint32_t count = CUA_READ(j->before[r + 1]) - begin, thread = cua_port_thread();
-	const int log = 64 - (int)cua_port_clz_u64((uint64_t)count + 1);
-	int room = 43 - log;
 
 	if (thread < 128 && count)
 		cua__regions_sample(j, t, begin + (uint64_t)count * thread / 128);
@@ -579,11 +542,7 @@ CUA_FORCE void cua__regions_set_unit(const struct cua__regions_job *j, struct cu
 			cua__regions_sample(j, t, begin + i);
 		cua_port_sync_block();
 	}
-	if (room > CUA__REGIONS_ROOM)
-		room = CUA__REGIONS_ROOM;
-	t->unit = (int)CUA_READ(t->sh->top) - room;
-	if (t->unit < 1)
-		t->unit = 1;
+	t->unit = cua__sums_unit((int)CUA_READ(t->sh->top), count);
 }
 
 /* size, that of a record, and type, that of the values, are constants. */
@@ -597,7 +556,7 @@ CUA_FORCE void cua__regions_accumulate(const struct cua__regions_job *j,
 	t.entries = j->entries;
 	t.entry = sh->entry;
 	t.count = t.entry + j->entries;
-	t.low = j->counts ? t.count + j->entries : t.count;
+	t.low = j->s.counts ? t.count + j->entries : t.count;
 	t.high = t.low + j->entries;
 	t.unit = 1;
 	for (;;) {
