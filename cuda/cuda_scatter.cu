@@ -105,7 +105,7 @@ static enum cua__scatter_cell cell_of(const struct cua__scatter *s)
 	if (s->op == CUA_SCATTER_MIN || s->op == CUA_SCATTER_MAX)
 		return wide ? CUA__CELL_MAX64 : CUA__CELL_MAX32;
 	if (cua__is_float(s->type))
-		return s->type == CUA_F64 ? CUA__CELL_WINDOWS : CUA__CELL_WINDOW;
+		return s->type == CUA_F64 ? CUA__CELL_WINDOWS : CUA__CELL_HALVES;
 	return wide || s->op == CUA_SCATTER_MEAN ? CUA__CELL_ADD64 : CUA__CELL_ADD32;
 }
 
@@ -121,7 +121,7 @@ static uint32_t log2_up(uint64_t v)
 static uint32_t block_bytes(const struct cua__scatter_job *j)
 {
 	return (uint32_t)offsetof(struct cua__scatter_block, is_dirty) +
-	       ACCUMULATE_THREADS / 32 * (uint32_t)sizeof(struct cua__scatter_queue) +
+	       (j->rows ? 0 : ACCUMULATE_THREADS / 32 * cua__scatter_queue_bytes(j->value_size)) +
 	       4 * (cua__scatter_dirty_words(j->cells) +
 		    cua__scatter_cell_words(j->cell) * j->cells);
 }
@@ -354,9 +354,9 @@ template <int ROWS> static accumulate_fn *accumulate_of(const struct cua__scatte
 	case CUA__CELL_WINDOWS: return accumulate_kernel<CUA_F64, CUA__CELL_WINDOWS, ROWS>;
 	default: break;
 	}
-	return j->s.type == CUA_F16    ? accumulate_kernel<CUA_F16, CUA__CELL_WINDOW, ROWS>
-	       : j->s.type == CUA_BF16 ? accumulate_kernel<CUA_BF16, CUA__CELL_WINDOW, ROWS>
-				       : accumulate_kernel<CUA_F32, CUA__CELL_WINDOW, ROWS>;
+	return j->s.type == CUA_F16    ? accumulate_kernel<CUA_F16, CUA__CELL_HALVES, ROWS>
+	       : j->s.type == CUA_BF16 ? accumulate_kernel<CUA_BF16, CUA__CELL_HALVES, ROWS>
+				       : accumulate_kernel<CUA_F32, CUA__CELL_HALVES, ROWS>;
 }
 
 template <enum cua_type TYPE, enum cua__scatter_cell CELL>
@@ -390,9 +390,9 @@ static enum cua_status run_global(struct cua_context *ctx, const struct cua__sca
 	case CUA__CELL_WINDOWS: return run_planes<CUA_F64, CUA__CELL_WINDOWS>(ctx, j);
 	default: break;
 	}
-	return j->s.type == CUA_F16    ? run_planes<CUA_F16, CUA__CELL_WINDOW>(ctx, j)
-	       : j->s.type == CUA_BF16 ? run_planes<CUA_BF16, CUA__CELL_WINDOW>(ctx, j)
-				       : run_planes<CUA_F32, CUA__CELL_WINDOW>(ctx, j);
+	return j->s.type == CUA_F16    ? run_planes<CUA_F16, CUA__CELL_HALVES>(ctx, j)
+	       : j->s.type == CUA_BF16 ? run_planes<CUA_BF16, CUA__CELL_HALVES>(ctx, j)
+				       : run_planes<CUA_F32, CUA__CELL_HALVES>(ctx, j);
 }
 
 static enum cua_status run_passes(struct cua_context *ctx, const struct cua__scatter_job *j,

@@ -1206,10 +1206,17 @@ planted 'copies of a sum of few groups that are not published' group_by_few 's/i
 planted 'an upper word of a sum of few groups without its sign' group_by_few \
   's/(int32_t)CUA_READ(entry\[1\])/CUA_READ(entry[1])/'
 planted 'an overflow of few groups in the wrong direction' group_by_few 's/v >> 31 ? -1 : 1/v >> 31 ? 1 : -1/'
-planted 'an element of few groups that does not fit and is added' group_by_few 's/high = fits ? high : 0;/;/'
+planted 'an element of few groups that does not fit and is added' halves 's/high = fits ? high : 0;/;/' group_by_few
 planted 'an element that loses its last bits in its halves' halves 's/w->limit \&\& /w->limit || /' group_by_few
 planted 'an element above the window of its halves' halves 's/(bits & 0x7fffffff) < w->limit/1/' group_by_few
 planted 'an overflow of halves that nobody sees' halves 's/return (old ^ sum) & (v ^ sum);/return 0;/' group_by_few
+planted 'carries of a lower half that the upper half gets' scatter_results 's/cua__scatter_low_carries(carries))/cua__scatter_high_carries(carries))/' scatter
+planted 'halves of a scatter that nobody completes' scatter_cells 's/odd >> 31 && k < n/k < 0/' scatter
+planted 'a carry of an upper half in the wrong direction' scatter_cells 's/high >> 31 ? 0 - 0x10000u : 0x10000u/high >> 31 ? 0x10000u : 0 - 0x10000u/' scatter
+planted 'a carry of a lower half in the wrong direction' scatter_cells 's/low >> 31 ? 0 - 1u : 1u/low >> 31 ? 1u : 0 - 1u/' scatter
+planted 'carries that are moved and stay' scatter_cells 's/cua_port_cas_b32(carries, sum, 0,/cua_port_cas_b32(carries, sum, sum,/' scatter
+planted 'a skipped row that is added to halves' scatter_cells 's/is ? cua__scatter_f32_bits(type, bits\[k\]) : 0/cua__scatter_f32_bits(type, bits[k])/' scatter
+planted 'a clean cell of halves whose carries are lost' scatter_results 's/ || CUA_READ(c->word\[number + 2 \* c->cells\])//' scatter
 planted 'an infinity in a sum of few groups that is lost' group_by_few \
   '/^CUA_FORCE void cua__few_misfit(/,/^}/s/p.flags,/0 * p.flags,/'
 if [ "$part" = edits ]; then

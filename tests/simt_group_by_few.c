@@ -2,7 +2,6 @@
 /* Group by with few groups: the kernels in sequence, with tables of few slots. */
 #define CUA__FEW_LOADS 2u
 #define CUA__FEW_ROUNDS 2u
-#define CUA__HALVES_HIGH 22
 
 #include <stdlib.h>
 

@@ -6,6 +6,7 @@
 #define CUA__SCATTER_PLAN_THREADS 64u
 /* the checker needs words of 4 bytes */
 #define CUA__SCATTER_ORDER uint32_t
+#define CUA__SCATTER_CARRIES 2
 
 #include <stdio.h>
 #include <string.h>
@@ -29,9 +30,10 @@ enum {
 
 /*
  * WILD elements have tiny and huge numbers, infinities and NaN among them. CROWDED elements are such
- * that the window of a single target overflows.
+ * that the window of a single target overflows, and FULL elements such that both of its halves do: in
+ * the direction of most elements, upwards if the number of targets is odd.
  */
-enum elements { TAME, WILD, CROWDED };
+enum elements { TAME, WILD, CROWDED, FULL };
 /* ONE_REGION: almost all targets are in region 1. FREQUENT: half of them are target 5. */
 enum targets { EVEN, ONE_REGION, FREQUENT };
 
@@ -114,6 +116,9 @@ static uint64_t make_float(const struct format *f, enum elements elements, uint6
 	/* the threads sample the elements with a multiple of 68 as number in their half; the rest are 31 */
 	if (elements == CROWDED && i % (MOST / 2) % 68 == 0)
 		return one;
+	if (elements == FULL)
+		return ((i < job.s.n / 4 * 3) == (job.s.targets & 1) ? 0 : format_minus(f)) |
+		       0x3ffffffa;
 	if (elements == CROWDED)
 		return (i < MOST / 2 ? 0 : format_minus(f)) |
 		       (one + ((uint64_t)79 << (f->fraction - 4)));
@@ -141,7 +146,7 @@ static uint64_t make_index(const struct shape *p)
 {
 	const uint64_t size = (uint64_t)1 << (job.span + job.subs), random = next_random();
 
-	if (p->elements == CROWDED)
+	if (p->elements == CROWDED || p->elements == FULL)
 		return 0;
 	if (random % 16 == 0)
 		return random % 3 ? p->targets + random % 5 : ~(uint64_t)0;
@@ -225,7 +230,7 @@ static enum cua__scatter_cell cell_of(const struct shape *p)
 	if (p->op != CUA_SCATTER_ADD)
 		return wide ? CUA__CELL_MAX64 : CUA__CELL_MAX32;
 	if (cua__is_float(p->type))
-		return p->type == CUA_F64 ? CUA__CELL_WINDOWS : CUA__CELL_WINDOW;
+		return p->type == CUA_F64 ? CUA__CELL_WINDOWS : CUA__CELL_HALVES;
 	return wide ? CUA__CELL_ADD64 : CUA__CELL_ADD32;
 }
 
@@ -657,6 +662,14 @@ START_TEST(overflow)
 		 .room = 1000,
 		 .blocks = 1},
 		{.type = CUA_F64, .elements = CROWDED, .n = MOST / 2, .targets = 30, .blocks = 1},
+		{.type = CUA_F32,
+		 .elements = FULL,
+		 .n = MOST / 4 * 3,
+		 .targets = 30,
+		 .direct_parts = 2,
+		 .blocks = 1},
+		{.type = CUA_F32, .elements = FULL, .n = MOST / 2, .targets = 31, .blocks = 1},
+		{.type = CUA_F32, .elements = FULL, .n = 1600, .targets = 31, .blocks = 1},
 		{.type = CUA_F32,
 		 .elements = WILD,
 		 .n = 200,

@@ -738,32 +738,12 @@ CUA_FORCE void cua__few_publish(const struct cua__few_job *j, const struct cua__
 		cua__few_add_digits(j, slot, low, cua__few_at(t->window.at, 0, type), type);
 }
 
-/*
- * Adds an element to the words of an entry, and stores their old values. Bit 31 of the result is set if
- * the addition is not complete.
- */
-CUA_FORCE uint32_t cua__few_add(const struct cua__few_sums *t, uint32_t *entry, uint32_t bits,
-				uint32_t *old_high, uint32_t *old_low, enum cua_type type)
-{
-	const uint32_t top = 1u << 31;
-	uint32_t high, low;
-	int fits = cua__halves_split(type, bits, &t->window, &high, &low);
-
-	/* zeros are added, so that lanes do not part */
-	high = fits ? high : 0;
-	low = fits ? low : 0;
-	*old_high = cua_port_fetch_add_u32(&entry[1], high, CUA__FEW_IN_BLOCK);
-	*old_low = cua_port_fetch_add_u32(&entry[2], low, CUA__FEW_IN_BLOCK);
-	return cua__halves_passed(*old_high, high) | cua__halves_passed(*old_low, low) |
-	       (fits ? 0 : top);
-}
-
 /* Adds the rows of a tile. type, counts and whole are constants. */
 CUA_FORCE void cua__few_add_rows(const struct cua__few_job *j, const struct cua__few_sums *s,
 				 struct cua__few_tile t, enum cua_type type, int counts, int whole)
 {
 	const uint32_t copy = cua_port_lane() & (s->copies - 1);
-	uint32_t x[CUA__FEW_LOADS], slot[CUA__FEW_LOADS], old[2][CUA__FEW_LOADS], odd = 0;
+	uint32_t x[CUA__FEW_LOADS], slot[CUA__FEW_LOADS], old[CUA__FEW_LOADS][2], odd = 0;
 	uint64_t key[CUA__FEW_LOADS];
 	int missed = 0;
 
@@ -784,13 +764,14 @@ CUA_FORCE void cua__few_add_rows(const struct cua__few_job *j, const struct cua_
 			if (counts)
 				cua_port_add_u32(&entry[0], 1, CUA__FEW_IN_BLOCK);
 			if (type != CUA_NONE)
-				odd |= cua__few_add(s, entry, x[k], &old[0][k], &old[1][k], type);
+				odd |= cua__halves_add(type, x[k], &s->window, &entry[1], &entry[2],
+						       old[k]);
 		}
 	/* one branch for all rows of the thread */
 	CUA__UNROLL
 	for (uint32_t k = 0; type != CUA_NONE && odd >> 31 && k < CUA__FEW_LOADS; k++)
 		if (cua__few_has(&t, k))
-			cua__few_complete(j, slot[k], x[k], old[0][k], old[1][k], type);
+			cua__few_complete(j, slot[k], x[k], old[k][0], old[k][1], type);
 	if (missed)
 		cua_port_store_b32(&j->state->missed, 1, CUA__FEW_ON_DEVICE);
 }

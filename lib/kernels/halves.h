@@ -15,14 +15,12 @@
 #include "kernels/scatter_values.h"
 
 /* Powers of two from the lower unit to the upper, and from the upper to the limit of floats. */
-#define CUA__HALVES_LOW 22
-#ifndef CUA__HALVES_HIGH
-#define CUA__HALVES_HIGH 20
-#endif
+#define CUA__HALVES_LOW 23
+#define CUA__HALVES_HIGH 22
 /* The same of integers. */
 #define CUA__HALVES_INTEGER 16
 /* Powers of two between the largest sampled element and the limit. */
-#define CUA__HALVES_ROOM 2
+#define CUA__HALVES_ROOM 1
 
 /* A window of floats. */
 struct cua__halves {
@@ -37,7 +35,7 @@ CUA_FORCE int cua__halves_limit(int top)
 	const int limit = top + 1 + CUA__HALVES_ROOM;
 
 	/* the lower unit is at least the least subnormal number, and the magic number is finite */
-	return limit < 20 ? 20 : limit > 251 ? 251 : limit;
+	return limit < 23 ? 23 : limit > 253 ? 253 : limit;
 }
 
 CUA_FORCE struct cua__halves cua__halves_window(int limit)
@@ -87,6 +85,27 @@ CUA_FORCE uint32_t cua__halves_passed(uint32_t old, uint32_t v)
 	const uint32_t sum = old + v;
 
 	return (old ^ sum) & (v ^ sum);
+}
+
+/*
+ * Adds an element to the words of a sum in the shared memory of the block, and stores their old values:
+ * upper, then lower. Bit 31 of the result is set if the addition is not complete: the window lacks the
+ * element, or a word passed a limit.
+ */
+CUA_FORCE uint32_t cua__halves_add(enum cua_type type, uint32_t bits, const struct cua__halves *w,
+				   uint32_t *upper, uint32_t *lower, uint32_t old[2])
+{
+	uint32_t high, low;
+	const int fits = cua__halves_split(type, bits, w, &high, &low);
+
+	/* zeros are added, so that lanes do not part */
+	high = fits ? high : 0;
+	low = fits ? low : 0;
+	old[0] =
+		cua_port_fetch_add_u32(upper, high, CUA_RELAXED, CUA_SCOPE_BLOCK, CUA_SPACE_SHARED);
+	old[1] = cua_port_fetch_add_u32(lower, low, CUA_RELAXED, CUA_SCOPE_BLOCK, CUA_SPACE_SHARED);
+	return cua__halves_passed(old[0], high) | cua__halves_passed(old[1], low) |
+	       (fits ? 0 : 1u << 31);
 }
 
 #endif /* CUATOMIC_KERNELS_HALVES_H */

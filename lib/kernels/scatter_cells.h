@@ -6,10 +6,17 @@
 #ifndef CUATOMIC_KERNELS_SCATTER_CELLS_H
 #define CUATOMIC_KERNELS_SCATTER_CELLS_H
 
+#include "kernels/halves.h"
 #include "kernels/scatter_partition.h"
 #include "kernels/scatter_values.h"
 
 #define CUA__SCATTER_NONE 0xffffffffu
+/* Elements that cua__scatter_add_halves takes at most. */
+#define CUA__SCATTER_HALVES 4u
+/* Carries from which on a cell of halves is relieved: half of what it can hold. */
+#ifndef CUA__SCATTER_CARRIES
+#define CUA__SCATTER_CARRIES (1 << 14)
+#endif
 /* Powers of two between the largest sampled element and the limit of a window. */
 #define CUA__SCATTER_ROOM 4
 /* Bits of an element in the lower of two windows. */
@@ -20,7 +27,7 @@
 
 CUA_FORCE int cua__scatter_is_float(enum cua__scatter_cell cell)
 {
-	return cell == CUA__CELL_WINDOW || cell == CUA__CELL_WINDOWS;
+	return cell == CUA__CELL_HALVES || cell == CUA__CELL_WINDOWS;
 }
 
 /* A work item: a sub-range of targets, and the part of its elements that the block traverses. */
@@ -63,6 +70,7 @@ CUA_FORCE uint32_t cua__scatter_cell_words(enum cua__scatter_cell cell)
 	switch (cell) {
 	case CUA__CELL_ADD32:
 	case CUA__CELL_MAX32: return 1;
+	case CUA__CELL_HALVES: return 3;
 	case CUA__CELL_WINDOWS: return 4;
 	default: return 2;
 	}
@@ -71,24 +79,35 @@ CUA_FORCE uint32_t cua__scatter_cell_words(enum cua__scatter_cell cell)
 /* Elements that a warp collects before its lanes add them: a power of two. */
 #define CUA__SCATTER_QUEUE 128u
 
-/* A warp's elements of its sub-range, in shared memory. */
+/* A warp's elements of its sub-range, in shared memory; their upper words are elsewhere. */
 struct cua__scatter_queue {
 	uint32_t target[CUA__SCATTER_QUEUE];
-	uint32_t low[CUA__SCATTER_QUEUE], high[CUA__SCATTER_QUEUE];
+	uint32_t low[CUA__SCATTER_QUEUE];
 };
+
+/* Bytes of a warp's queue, with the upper words of elements of 8 bytes. */
+CUA_FORCE uint32_t cua__scatter_queue_bytes(uint32_t value_size)
+{
+	return (uint32_t)sizeof(struct cua__scatter_queue) +
+	       (value_size == 8 ? 4 * CUA__SCATTER_QUEUE : 0);
+}
 
 /* A block's view of its cells. */
 struct cua__scatter_cells {
 	struct cua__scatter_block *sh;
 	struct cua__scatter_queue *queue; /* of each warp */
+	uint32_t *queue_high;             /* the upper words of all queues */
 	uint32_t *word;                   /* planes of `cells` words */
 	uint32_t cells;
 	uint32_t size;         /* of an element; a constant if its type is */
 	uint32_t copy, copies; /* the caller's copy */
-	int at;                /* WINDOW(S): the position of the unit; of the lower window */
-	/* WINDOW(S): the unit 2^k and 2^-k, of the upper window; the same of the lower one */
-	double unit, scale, low_unit, low_scale;
-	uint64_t *share; /* shared cells, or NULL */
+	int at;                /* of a float: the position of the lower unit */
+	/* WINDOWS: the unit 2^k and 2^-k, of the upper window */
+	double unit, scale;
+	/* of the lower unit */
+	double low_unit, low_scale;
+	struct cua__halves halves; /* HALVES */
+	uint64_t *share;           /* shared cells, or NULL */
 	uint32_t share_words;
 };
 
@@ -163,15 +182,17 @@ CUA_FORCE void cua__scatter_set_window(struct cua__scatter_cells *c, int top,
 {
 	int k = top - CUA__EXACT_POINT + 1 + CUA__SCATTER_ROOM - 51, low;
 
-	if (cell == CUA__CELL_WINDOWS) {
+	if (cell == CUA__CELL_HALVES) {
+		c->halves = cua__halves_window(cua__halves_limit(top - CUA__EXACT_POINT + 127));
+		low = c->halves.at - CUA__EXACT_POINT;
+	} else {
 		k = k > 960 ? 960 : k < -960 ? -960 : k;
 		low = k - CUA__SCATTER_LOW_BITS;
-		c->low_unit = cua__scatter_power(low);
-		c->low_scale = cua__scatter_power(-low);
-	} else
-		low = k;
-	c->unit = cua__scatter_power(k);
-	c->scale = cua__scatter_power(-k);
+		c->unit = cua__scatter_power(k);
+		c->scale = cua__scatter_power(-k);
+	}
+	c->low_unit = cua__scatter_power(low);
+	c->low_scale = cua__scatter_power(-low);
 	c->at = low + CUA__EXACT_POINT;
 }
 
@@ -209,47 +230,155 @@ CUA_FORCE int cua__scatter_fits(double d, double unit, double scale, int64_t *v)
 	       cua_port_mul_rn_f64(cua_port_sub_rn_f64(t, CUA__SCATTER_MAGIC), unit) == d;
 }
 
-/* Adds an element of a float type; type and cell are constants. */
-CUA_FORCE void cua__scatter_add_float(const struct cua__scatter_job *j,
-				      const struct cua__scatter_cells *c, uint32_t target,
-				      uint64_t bits, enum cua_type type,
-				      enum cua__scatter_cell cell)
+/* Adds an element of f64 to both windows of a cell. */
+CUA_FORCE void cua__scatter_add_windows(const struct cua__scatter_job *j,
+					const struct cua__scatter_cells *c, uint32_t target,
+					uint64_t bits)
 {
-	const double d = cua__scatter_f64(type, bits);
+	const double d = cua__from_bits_f64(bits);
+	const double t = cua_port_fma_rn_f64(d, c->scale, CUA__SCATTER_MAGIC);
+	const double upper = cua_port_sub_rn_f64(t, CUA__SCATTER_MAGIC);
+	/* exact: a multiple of the last bit of d, and at most half a unit */
+	const double rest = cua_port_fma_rn_f64(-upper, c->unit, d);
+	const int64_t v = cua__scatter_magic_integer(cua__bits_f64(t));
 	uint32_t *low = c->word + target * c->copies + c->copy, *high = low + c->cells;
-	int64_t v, v_low;
+	int64_t v_low;
 	int by;
 
-	if (cell == CUA__CELL_WINDOW) {
-		if (!cua__scatter_fits(d, c->unit, c->scale, &v)) {
-			cua__scatter_misfit(j, c, target, cua__scatter_parts(type, bits));
-			return;
-		}
-		by = cua__scatter_add64(low, high, v);
+	if (!cua__scatter_is_magic(cua__bits_f64(t)) ||
+	    !cua__scatter_fits(rest, c->low_unit, c->low_scale, &v_low)) {
+		cua__scatter_misfit(j, c, target, cua__scatter_parts(CUA_F64, bits));
+		return;
+	}
+	if (v_low) {
+		by = cua__scatter_add64(low, high, v_low);
 		if (by)
 			cua__scatter_overflow(j, c, target, by, c->at);
-	} else {
-		const double t = cua_port_fma_rn_f64(d, c->scale, CUA__SCATTER_MAGIC);
-		const double upper = cua_port_sub_rn_f64(t, CUA__SCATTER_MAGIC);
-		/* exact: a multiple of the last bit of d, and at most half a unit */
-		const double rest = cua_port_fma_rn_f64(-upper, c->unit, d);
+	}
+	low = high + c->cells;
+	by = cua__scatter_add64(low, low + c->cells, v);
+	if (by)
+		cua__scatter_overflow(j, c, target, by, c->at + CUA__SCATTER_LOW_BITS);
+}
 
-		v = cua__scatter_magic_integer(cua__bits_f64(t));
-		if (!cua__scatter_is_magic(cua__bits_f64(t)) ||
-		    !cua__scatter_fits(rest, c->low_unit, c->low_scale, &v_low)) {
-			cua__scatter_misfit(j, c, target, cua__scatter_parts(type, bits));
+/* ---- cells of halves: the upper and the lower sum, and the carries of both ---- */
+
+/* The carries of the lower sum, as a word of 16 bits with sign; the rest are those of the upper sum. */
+CUA_FORCE int32_t cua__scatter_low_carries(uint32_t carries)
+{
+	return (int16_t)(uint16_t)carries;
+}
+
+CUA_FORCE int32_t cua__scatter_high_carries(uint32_t carries)
+{
+	return (int32_t)(carries - (uint32_t)cua__scatter_low_carries(carries)) >> 16;
+}
+
+/* Where what a cell of halves cannot hold goes: to digits, or the cell becomes dirty. */
+struct cua__scatter_rest {
+	uint64_t *digit; /* of the shared cell, or NULL */
+	uint32_t *dirty; /* the word of the cell's bit */
+	uint32_t bit;
+};
+
+/* Adds to the carries of a cell. While there are too many, a thread that sees that moves them. */
+CUA_FORCE void cua__scatter_add_carries(struct cua__scatter_rest r, uint32_t *carries,
+					uint32_t more, int at)
+{
+	const int32_t most = CUA__SCATTER_CARRIES;
+	uint32_t sum = cua_port_fetch_add_u32(carries, more, CUA__SCATTER_IN_BLOCK) + more;
+
+	for (;;) {
+		const int32_t low = cua__scatter_low_carries(sum);
+		const int32_t high = cua__scatter_high_carries(sum);
+		uint32_t seen;
+
+		if (low < most && low > -most && high < most && high > -most)
+			return;
+		if (!r.digit) {
+			cua_port_or_b32(r.dirty, r.bit, CUA__SCATTER_IN_BLOCK);
 			return;
 		}
-		if (v_low) {
-			by = cua__scatter_add64(low, high, v_low);
-			if (by)
-				cua__scatter_overflow(j, c, target, by, c->at);
+		seen = cua_port_cas_b32(carries, sum, 0, CUA__SCATTER_IN_BLOCK);
+		if (seen == sum) {
+			cua__scatter_add_digits(r.digit, low < 0, (uint64_t)(low < 0 ? -low : low),
+						at + 32, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
+			cua__scatter_add_digits(
+				r.digit, high < 0, (uint64_t)(high < 0 ? -high : high),
+				at + 32 + CUA__HALVES_LOW, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
+			return;
 		}
-		low = high + c->cells;
-		by = cua__scatter_add64(low, low + c->cells, v);
-		if (by)
-			cua__scatter_overflow(j, c, target, by, c->at + CUA__SCATTER_LOW_BITS);
+		sum = seen;
 	}
+}
+
+/* An element as f32; exact. */
+CUA_FORCE uint32_t cua__scatter_f32_bits(enum cua_type type, uint64_t bits)
+{
+	return type == CUA_F32 ? (uint32_t)bits : cua__bits_f32(cua__element_f32(type, bits));
+}
+
+/* Completes the addition of an element to halves that had these old values. */
+CUA__RARE void cua__scatter_complete(const struct cua__scatter_job *j, struct cua__scatter_rest r,
+				     uint32_t *carries, enum cua_type type, uint64_t bits,
+				     const uint32_t old_high, const uint32_t old_low,
+				     uint32_t limit)
+{
+	const struct cua__halves w = cua__halves_window((int)(limit >> 23));
+	uint32_t high, low, more = 0;
+
+	if (!cua__halves_split(CUA_F32, cua__scatter_f32_bits(type, bits), &w, &high, &low)) {
+		if (r.digit)
+			cua__scatter_add_exact(j, r.digit, cua__scatter_parts(type, bits),
+					       CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
+		else
+			cua_port_or_b32(r.dirty, r.bit, CUA__SCATTER_IN_BLOCK);
+		return;
+	}
+	if (cua__halves_passed(old_high, high) >> 31)
+		more += high >> 31 ? 0 - 0x10000u : 0x10000u;
+	if (cua__halves_passed(old_low, low) >> 31)
+		more += low >> 31 ? 0 - 1u : 1u;
+	cua__scatter_add_carries(r, carries, more, w.at - 32 * cua__scatter_low(j->sum_type));
+}
+
+CUA_FORCE struct cua__scatter_rest cua__scatter_rest_of(const struct cua__scatter_cells *c,
+							uint32_t target)
+{
+	struct cua__scatter_rest r;
+
+	r.digit = c->share ? c->share + (uint64_t)target * c->share_words : NULL;
+	r.dirty = &c->sh->is_dirty[target / 32];
+	r.bit = 1u << target % 32;
+	return r;
+}
+
+/*
+ * Adds elements of a float type to cells of halves; a target of NONE is none. They are completed after
+ * all additions, by one branch. n and type are constants.
+ */
+CUA_FORCE void cua__scatter_add_halves(const struct cua__scatter_job *j,
+				       const struct cua__scatter_cells *c, const uint32_t *target,
+				       const uint64_t *bits, uint32_t n, enum cua_type type)
+{
+	uint32_t old[CUA__SCATTER_HALVES][2], odd = 0;
+
+	CUA__UNROLL
+	for (uint32_t k = 0; k < n; k++) {
+		const int is = target[k] != CUA__SCATTER_NONE;
+		/* nothing is 0 for the first target, so that lanes do not part */
+		uint32_t *word = c->word + (is ? target[k] : 0) * c->copies + c->copy;
+
+		odd |= cua__halves_add(CUA_F32, is ? cua__scatter_f32_bits(type, bits[k]) : 0,
+				       &c->halves, word, word + c->cells, old[k]);
+	}
+	CUA__UNROLL
+	for (uint32_t k = 0; odd >> 31 && k < n; k++)
+		if (target[k] != CUA__SCATTER_NONE)
+			cua__scatter_complete(j, cua__scatter_rest_of(c, target[k]),
+					      c->word + 2 * c->cells + target[k] * c->copies +
+						      c->copy,
+					      type, bits[k], old[k][0], old[k][1], c->halves.limit);
 }
 
 /* Adds an element; type is a constant if it is a float type and is added. */
@@ -279,7 +408,8 @@ CUA_FORCE void cua__scatter_combine(const struct cua__scatter_job *j,
 				     cua__scatter_widen(type, j->s.result_type, bits));
 		cua_port_max_u64((uint64_t *)c->word + i, v, CUA__SCATTER_IN_BLOCK);
 		break;
-	default: cua__scatter_add_float(j, c, target, bits, type, cell);
+	case CUA__CELL_HALVES: cua__scatter_add_halves(j, c, &target, &bits, 1, type); break;
+	default: cua__scatter_add_windows(j, c, target, bits);
 	}
 }
 

@@ -19,8 +19,8 @@ enum cua__scatter_cell {
 	CUA__CELL_ADD64,  /* two words */
 	CUA__CELL_MAX32,  /* a word: a key */
 	CUA__CELL_MAX64,  /* two words: a key */
-	CUA__CELL_WINDOW, /* two words: a signed integer times a power of two */
-	CUA__CELL_WINDOWS /* four words: two such integers */
+	CUA__CELL_HALVES, /* three words: the sums of both halves (halves.h), and their carries */
+	CUA__CELL_WINDOWS /* four words: two signed integers times powers of two */
 };
 
 /* The most regions, and the most regions of a pass. */

@@ -4,11 +4,13 @@
  * partition the records of a pass by region, and accumulate them.
  *
  * Accumulation: a block has a cell in shared memory for each target of a sub-range. A sum of floats
- * has a window: a signed integer in units of a power of two that the block chooses for the elements
- * that it sees first. An element fits if it is a multiple of the unit and not too large. A cell that
- * gets an element that does not fit, or whose integer overflows, is dirty. Its elements are added
- * again, to digits like those of struct cua_exact, by a second traversal of the block's elements. So
- * the result depends on the elements alone, and the window only on the speed.
+ * has windows: signed integers in units of powers of two that the block chooses for the elements that
+ * it sees first. Sums of f64 have two integers of 64 bits. Sums of narrower floats have two of 32
+ * bits, the halves of the sum, and a word with the carries of both (halves.h). An element fits if it is
+ * a multiple of the lower unit and not too large. A cell that gets an element that does not fit, or
+ * whose integers overflow, is dirty. Its elements are added again, to digits like those of struct
+ * cua_exact, by a second traversal of the block's elements. So the result depends on the elements
+ * alone, and the windows only on the speed.
  *
  * If a sub-range has many elements, several blocks share it. Each adds its cells to digits in global
  * memory, and the block that arrives last rounds them. There an element that does not fit, or an
@@ -18,7 +20,9 @@
  * of two words: the lower word's addition returns the old value, so exactly a single addition sees each
  * carry and adds it to the upper word. The upper word is the sum of all that was added to it modulo
  * 2^32, and each addition that passes the limits of an int32_t sees that, because it gets the old
- * value. A digit of 2^62 or more in magnitude is reduced by each thread that sees it: it moves 2^62
+ * value. The same holds for each half, whose carries are added to a third word by the additions that
+ * see them. While these carries are many, each thread that sees that moves all of them to the digits of
+ * a shared cell, by a compare-and-swap, so only what is there. A digit of 2^62 or more in magnitude is reduced by each thread that sees it: it moves 2^62
  * to the next digit as 2^30, by a compare-and-swap, so only if the digit is still that large. A thread
  * has a single addition under way, so a digit stays below 2^62 + 2^32 times the threads of the device. Barriers separate clearing,
  * adding and rounding within a block. Between blocks the arrival counter does: each block adds to
@@ -300,7 +304,11 @@ CUA_FORCE void cua__scatter_accumulate(const struct cua__scatter_job *j, uint32_
 		return;
 	c.sh = sh;
 	c.queue = (struct cua__scatter_queue *)(sh->is_dirty + dirty_words);
-	c.word = (uint32_t *)(c.queue + threads / 32);
+	c.queue_high = (uint32_t *)(c.queue + threads / 32);
+	c.word = sh->is_dirty + dirty_words;
+	/* rows have no queue */
+	if (!rows)
+		c.word += threads / 32 * cua__scatter_queue_bytes(value_size) / 4;
 	c.size = size;
 	c.cells = j->cells;
 	c.copies = j->copies;

@@ -55,7 +55,23 @@ struct cua__scatter_wide {
 	int at;
 };
 
-/* The sum in the copies of a target's windows. */
+/* A signed integer of 64 bits, given as two words, with 128 bits. */
+CUA_FORCE cua__uint128 cua__scatter_int128(uint32_t low, uint32_t high)
+{
+	const cua__uint128 sign = 0 - (cua__uint128)(high >> 31);
+
+	return (sign << 64) | (uint64_t)high << 32 | low;
+}
+
+/* A half and its carries. */
+CUA_FORCE cua__uint128 cua__scatter_wide_of(int32_t half, int32_t carries)
+{
+	const int64_t v = half + ((int64_t)carries << 32);
+
+	return cua__scatter_int128((uint32_t)v, (uint32_t)((uint64_t)v >> 32));
+}
+
+/* The sum in the copies of a target's cell. */
 CUA_FORCE struct cua__scatter_wide cua__scatter_read_window(const struct cua__scatter_cells *c,
 							    uint32_t target,
 							    enum cua__scatter_cell cell)
@@ -63,19 +79,22 @@ CUA_FORCE struct cua__scatter_wide cua__scatter_read_window(const struct cua__sc
 	struct cua__scatter_wide w = {0, 0, c->at};
 	const uint32_t *word = c->word + target * c->copies;
 
-	for (uint32_t k = 0; k < c->copies; k++) {
-		const uint64_t v = CUA_READ(word[k]) | (uint64_t)CUA_READ(word[k + c->cells]) << 32;
-		const cua__uint128 sign = 0 - (cua__uint128)(v >> 63);
+	for (uint32_t k = 0; k < c->copies; k++, word++)
+		if (cell == CUA__CELL_HALVES) {
+			const uint32_t carries = CUA_READ(word[2 * c->cells]);
 
-		w.magnitude += (sign << 64) | v;
-		if (cell == CUA__CELL_WINDOWS) {
-			const uint64_t u = CUA_READ(word[k + 2 * c->cells]) |
-					   (uint64_t)CUA_READ(word[k + 3 * c->cells]) << 32;
-			const cua__uint128 upper = 0 - (cua__uint128)(u >> 63);
-
-			w.magnitude += ((upper << 64) | u) << CUA__SCATTER_LOW_BITS;
+			w.magnitude += cua__scatter_wide_of((int32_t)CUA_READ(word[0]),
+							    cua__scatter_high_carries(carries))
+				       << CUA__HALVES_LOW;
+			w.magnitude += cua__scatter_wide_of((int32_t)CUA_READ(word[c->cells]),
+							    cua__scatter_low_carries(carries));
+		} else {
+			w.magnitude +=
+				cua__scatter_int128(CUA_READ(word[0]), CUA_READ(word[c->cells]));
+			w.magnitude += cua__scatter_int128(CUA_READ(word[2 * c->cells]),
+							   CUA_READ(word[3 * c->cells]))
+				       << CUA__SCATTER_LOW_BITS;
 		}
-	}
 	w.negative = (uint32_t)(w.magnitude >> 127);
 	if (w.negative)
 		w.magnitude = 0 - w.magnitude;
@@ -185,9 +204,11 @@ CUA_FORCE int cua__scatter_put_f32(const struct cua__scatter_job *j, uint64_t ta
 	return 1;
 }
 
-CUA_FORCE int64_t cua__scatter_read_int64(const struct cua__scatter_cells *c, uint32_t i)
+/* The sum of a cell of halves that has no carries. */
+CUA_FORCE int64_t cua__scatter_read_halves(const struct cua__scatter_cells *c, uint32_t i)
 {
-	return (int64_t)(CUA_READ(c->word[i]) | (uint64_t)CUA_READ(c->word[i + c->cells]) << 32);
+	return (int64_t)((uint64_t)(int64_t)(int32_t)CUA_READ(c->word[i]) << CUA__HALVES_LOW) +
+	       (int32_t)CUA_READ(c->word[i + c->cells]);
 }
 
 /* Stores the result of a target with a clean cell. */
@@ -198,10 +219,10 @@ CUA_FORCE void cua__scatter_put_cell(const struct cua__scatter_job *j,
 	if (!cua__scatter_is_float(cell))
 		cua__scatter_put_word(j, target, cua__scatter_read_word(c, number, cell), old,
 				      cell);
-	else if (cell != CUA__CELL_WINDOW || c->copies != 1 || j->s.result_type != CUA_F32 ||
-		 j->counts ||
-		 !cua__scatter_put_f32(j, target, cua__scatter_read_int64(c, number), c->at,
-				       c->unit, c->scale, old))
+	else if (cell != CUA__CELL_HALVES || c->copies != 1 || j->s.result_type != CUA_F32 ||
+		 j->counts || CUA_READ(c->word[number + 2 * c->cells]) ||
+		 !cua__scatter_put_f32(j, target, cua__scatter_read_halves(c, number), c->at,
+				       c->low_unit, c->low_scale, old))
 		cua__scatter_put_wide(j, target, cua__scatter_read_window(c, number, cell), old);
 }
 

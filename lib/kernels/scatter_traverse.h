@@ -24,6 +24,7 @@ CUA_FORCE void cua__scatter_traverse_some(const struct cua__scatter_job *j,
 	const uint32_t threads = cua_port_block_size(), thread = cua_port_thread();
 	const uint32_t lane = cua_port_lane();
 	struct cua__scatter_queue *q = c->queue + thread / 32;
+	uint32_t *q_high = c->queue_high + thread / 32 * CUA__SCATTER_QUEUE;
 	uint32_t head = 0, tail = 0, inside = 0;
 
 	for (uint64_t begin = t->begin + thread / 32 * 32; begin < t->end || head != tail;
@@ -66,7 +67,7 @@ CUA_FORCE void cua__scatter_traverse_some(const struct cua__scatter_job *j,
 				CUA_WRITE(q->target[to], at[k]);
 				CUA_WRITE(q->low[to], (uint32_t)bits[k]);
 				if (value_size == 8)
-					CUA_WRITE(q->high[to], (uint32_t)(bits[k] >> 32));
+					CUA_WRITE(q_high[to], (uint32_t)(bits[k] >> 32));
 			}
 			tail += cua_port_popc_u32(kept);
 		}
@@ -79,7 +80,7 @@ CUA_FORCE void cua__scatter_traverse_some(const struct cua__scatter_job *j,
 				uint64_t v = CUA_READ(q->low[from]);
 
 				if (value_size == 8)
-					v |= (uint64_t)CUA_READ(q->high[from]) << 32;
+					v |= (uint64_t)CUA_READ(q_high[from]) << 32;
 				cua__scatter_combine(j, c, CUA_READ(q->target[from]), v, type,
 						     cell);
 			}
@@ -100,6 +101,19 @@ CUA_FORCE uint32_t cua__scatter_add_pack(const struct cua__scatter_job *j,
 {
 	uint32_t inside = 0;
 
+	if (cell == CUA__CELL_HALVES) {
+		uint32_t target[4];
+		uint64_t bits[4];
+
+		CUA__UNROLL
+		for (uint32_t k = 0; k < 4; k++) {
+			target[k] = index->word[k] < j->limit ? index->word[k] : CUA__SCATTER_NONE;
+			bits[k] = x->word[k];
+			inside += target[k] != CUA__SCATTER_NONE;
+		}
+		cua__scatter_add_halves(j, c, target, bits, 4, type);
+		return inside;
+	}
 	CUA__UNROLL
 	for (uint32_t k = 0; k < 4; k++)
 		if (index->word[k] < j->limit) {
@@ -161,6 +175,32 @@ CUA_FORCE void cua__scatter_traverse_all(const struct cua__scatter_job *j,
 	}
 	if (t->counts && inside)
 		cua_port_add_u32(&c->sh->inside, inside, CUA__SCATTER_IN_BLOCK);
+}
+
+/* Adds columns `mine` and `mine` + 32, if there are such, of rows that begin at these targets. */
+CUA_FORCE void cua__scatter_add_rows(const struct cua__scatter_job *j,
+				     const struct cua__scatter_cells *c, const uint32_t *target,
+				     const uint64_t *bits, uint32_t mine, uint32_t columns,
+				     enum cua_type type, enum cua__scatter_cell cell)
+{
+	uint32_t at[2 * CUA__SCATTER_ROW_LOADS];
+
+	CUA__UNROLL
+	for (uint32_t k = 0; k < 2 * CUA__SCATTER_ROW_LOADS; k++) {
+		const uint32_t right = k % 2 * 32;
+
+		at[k] = CUA__SCATTER_NONE;
+		if (target[k / 2] != CUA__SCATTER_NONE && mine + right < columns)
+			at[k] = target[k / 2] + right;
+	}
+	CUA__UNROLL
+	for (uint32_t k = 0; cell == CUA__CELL_HALVES && k < 2 * CUA__SCATTER_ROW_LOADS;
+	     k += CUA__SCATTER_HALVES)
+		cua__scatter_add_halves(j, c, at + k, bits + k, CUA__SCATTER_HALVES, type);
+	CUA__UNROLL
+	for (uint32_t k = 0; cell != CUA__CELL_HALVES && k < 2 * CUA__SCATTER_ROW_LOADS; k++)
+		if (at[k] != CUA__SCATTER_NONE)
+			cua__scatter_combine(j, c, at[k], bits[k], type, cell);
 }
 
 /*
@@ -229,15 +269,8 @@ CUA_FORCE void cua__scatter_traverse_rows(const struct cua__scatter_job *j,
 										  c->size);
 				}
 			}
-			CUA__UNROLL
-			for (uint32_t k = 0; k < CUA__SCATTER_ROW_LOADS; k++) {
-				CUA__UNROLL
-				for (uint32_t q = 0; q < 2; q++)
-					if (target[k] != CUA__SCATTER_NONE &&
-					    mine + q * 32 < t->columns)
-						cua__scatter_combine(j, c, target[k] + q * 32,
-								     bits[k][q], type, cell);
-			}
+			cua__scatter_add_rows(j, c, target, &bits[0][0], mine, t->columns, type,
+					      cell);
 		}
 	}
 	if (t->counts && inside)
