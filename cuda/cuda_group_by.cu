@@ -15,6 +15,7 @@
 #define COUNT_THREADS 1024u
 #define PARTITION_THREADS 512u
 #define ACCUMULATE_THREADS 768u
+#define MARK_THREADS 1024u
 /* Calls with few groups: threads, and the blocks that find keys or numbers on each multiprocessor. */
 #define FEW_THREADS 1024u
 #define FEW_BLOCKS 2u
@@ -51,7 +52,7 @@ __global__ void __launch_bounds__(THREADS)
 __global__ void __launch_bounds__(COUNT_THREADS)
 	count_kernel(const __grid_constant__ struct cua__regions_job j)
 {
-	__shared__ uint32_t count[CUA__REGIONS];
+	__shared__ uint32_t count[CUA__REGIONS_LIMIT];
 
 	cua__regions_count(&j, count);
 }
@@ -59,7 +60,7 @@ __global__ void __launch_bounds__(COUNT_THREADS)
 __global__ void __launch_bounds__(COUNT_THREADS)
 	plan_kernel(const __grid_constant__ struct cua__regions_job j)
 {
-	__shared__ uint32_t sum[CUA__REGIONS];
+	__shared__ uint32_t sum[CUA__REGIONS_LIMIT];
 
 	cua__regions_plan(&j, sum);
 }
@@ -69,9 +70,10 @@ __global__ void __launch_bounds__(PARTITION_THREADS, 2)
 	partition_kernel(const __grid_constant__ struct cua__regions_job j)
 {
 	extern __shared__ uint32_t memory[];
-	const struct cua__regions_stage stage = cua__regions_stage_at(known(memory));
+	const uint32_t regions = SIZE == 8 ? CUA__REGIONS : j.regions;
+	const struct cua__regions_stage stage = cua__regions_stage_at(known(memory), regions);
 
-	cua__regions_partition(&j, &stage, SIZE, PARTITION_THREADS);
+	cua__regions_partition(&j, &stage, SIZE, PARTITION_THREADS, regions);
 }
 
 /* TYPE is NONE if there are no values. */
@@ -127,6 +129,14 @@ __global__ void __launch_bounds__(THREADS)
 	few_round_kernel(const __grid_constant__ struct cua__few_job j)
 {
 	cua__few_round(&j, (uint64_t)blockIdx.x * THREADS + threadIdx.x);
+}
+
+__global__ void __launch_bounds__(MARK_THREADS)
+	mark_kernel(const __grid_constant__ struct cua__regions_job j)
+{
+	extern __shared__ uint32_t memory[];
+
+	cua__regions_mark(&j, (struct cua__regions_marks *)known(memory));
 }
 
 typedef void step_kernel(struct cua__group_job, uint64_t);
@@ -225,12 +235,30 @@ static size_t lay(struct cua__regions_job *j, char *base, size_t *zeros)
 	struct cua__arena a = {base, 0};
 
 	j->state = (struct cua__regions_state *)cua__arena_next(&a, sizeof(*j->state));
-	j->count = (uint32_t *)cua__arena_next(&a, CUA__REGIONS * sizeof(uint32_t));
+	j->count = (uint32_t *)cua__arena_next(&a, j->regions * sizeof(uint32_t));
 	*zeros = a.used;
-	j->cursor = (uint32_t *)cua__arena_next(&a, CUA__REGIONS * sizeof(uint32_t));
-	j->before = (uint32_t *)cua__arena_next(&a, (CUA__REGIONS + 1) * sizeof(uint32_t));
+	j->cursor = (uint32_t *)cua__arena_next(&a, j->regions * sizeof(uint32_t));
+	j->before = (uint32_t *)cua__arena_next(&a, (j->regions + 1) * sizeof(uint32_t));
 	j->record = cua__arena_next(&a, (size_t)j->n * record_size(j));
 	return a.used;
+}
+
+/* Whether the call finds keys alone, by their bits. */
+static int marks(const struct cua__regions_job *j)
+{
+	return j->regions != CUA__REGIONS;
+}
+
+/* The regions of a call: for keys alone as many as their bits need, if they are not too many. */
+static uint32_t regions_of(const struct cua_context *ctx, const struct cua__regions_job *j)
+{
+	uint32_t regions = CUA__REGIONS + 1;
+
+	if (j->s.type != CUA_NONE || j->s.counts)
+		return CUA__REGIONS;
+	while (regions < CUA__REGIONS_LIMIT && cua__regions_mark_bytes(regions) > ctx->shared_bytes)
+		regions++;
+	return cua__regions_mark_bytes(regions) > ctx->shared_bytes ? CUA__REGIONS : regions;
 }
 
 static size_t cuda_regions_scratch(struct cua_context *ctx, const struct cua__regions_job *j)
@@ -238,7 +266,9 @@ static size_t cuda_regions_scratch(struct cua_context *ctx, const struct cua__re
 	struct cua__regions_job placed = *j;
 	size_t zeros;
 
-	if (cua__regions_stage_bytes(PARTITION_THREADS, record_size(j)) > ctx->shared_bytes)
+	placed.regions = regions_of(ctx, j);
+	if (cua__regions_stage_bytes(PARTITION_THREADS, record_size(j), placed.regions) >
+	    ctx->shared_bytes)
 		return 0;
 	return lay(&placed, NULL, &zeros);
 }
@@ -253,17 +283,33 @@ static enum cua_status launch(struct cua_context *ctx, void (*kernel)(JOB), unsi
 	return status ? status : cua__launch(ctx, kernel, blocks, threads, bytes, *j);
 }
 
+/* Launches the last kernel: tables, or bits. */
+static enum cua_status accumulate(struct cua_context *ctx, const struct cua__regions_job *j)
+{
+	const unsigned processors = (unsigned)ctx->processors;
+
+	if (marks(j))
+		return launch(ctx, mark_kernel, processors, MARK_THREADS,
+			      cua__regions_mark_bytes(j->regions), j);
+	return launch(ctx,
+		      j->s.type == CUA_F32   ? accumulate_kernel<CUA_F32>
+		      : j->s.type == CUA_I32 ? accumulate_kernel<CUA_I32>
+		      : j->s.type == CUA_U32 ? accumulate_kernel<CUA_U32>
+					     : accumulate_kernel<CUA_NONE>,
+		      2 * processors, ACCUMULATE_THREADS, cua__regions_table_bytes(j), j);
+}
+
 static enum cua_status cuda_regions(struct cua_context *ctx, struct cua__regions_job *j,
 				    void *scratch)
 {
 	const int sums = j->s.type != CUA_NONE;
 	const uint32_t record = record_size(j);
-	const unsigned blocks = 2 * (unsigned)ctx->processors;
 	/* a multiprocessor keeps 1 KiB of each block */
 	const uint32_t bytes = (uint32_t)ctx->shared_bytes / 2 - 1024;
 	enum cua_status status;
 	size_t zeros;
 
+	j->regions = regions_of(ctx, j);
 	lay(j, (char *)scratch, &zeros);
 	j->most = j->n / (unsigned)ctx->processors + REGION_LEAST;
 	j->entries = 0;
@@ -275,16 +321,10 @@ static enum cua_status cuda_regions(struct cua_context *ctx, struct cua__regions
 	if (!status)
 		status = cua__launch(ctx, plan_kernel, 1, COUNT_THREADS, 0, *j);
 	if (!status)
-		status = launch(ctx, sums ? partition_kernel<8> : partition_kernel<4>, blocks,
-				PARTITION_THREADS,
-				cua__regions_stage_bytes(PARTITION_THREADS, record), j);
-	return status ? status
-		      : launch(ctx,
-			       j->s.type == CUA_F32   ? accumulate_kernel<CUA_F32>
-			       : j->s.type == CUA_I32 ? accumulate_kernel<CUA_I32>
-			       : j->s.type == CUA_U32 ? accumulate_kernel<CUA_U32>
-						      : accumulate_kernel<CUA_NONE>,
-			       blocks, ACCUMULATE_THREADS, cua__regions_table_bytes(j), j);
+		status = launch(ctx, sums ? partition_kernel<8> : partition_kernel<4>,
+				2 * (unsigned)ctx->processors, PARTITION_THREADS,
+				cua__regions_stage_bytes(PARTITION_THREADS, record, j->regions), j);
+	return status ? status : accumulate(ctx, j);
 }
 
 /* ---- calls with few groups ---- */

@@ -1167,6 +1167,14 @@ planted 'a unit that a thread chooses before the greatest element is known' grou
     /if (!CUA_READ(t->sh->top))/{n;s/.*//}
   }'
 planted 'a unit for a sample of zeros' group_by_regions 's/if (!CUA_READ(t->sh->top))/if (0)/'
+planted 'a bit of a region that a store sets' group_by_regions \
+  '/^CUA_FORCE void cua__regions_set_marks(/,/^}/s/cua_port_or_b32(word, bit,/cua_port_store_b32(word, bit | cua_port_load_b32(word, CUA__REGIONS_IN_BLOCK),/'
+planted 'bits of a region that are read before all are set' group_by_regions \
+  '/cua__regions_set_marks(j, sh, region);/{n;s/cua_port_sync_block();/;/}'
+planted 'bits of a region that stay for the next one' group_by_regions \
+  '/^CUA_FORCE void cua__regions_mark(/,/^}/s/CUA_WRITE(((struct cua__pack \*)sh->word)\[i\], zero);/;/'
+planted 'the last hash of a region in the next one' group_by_regions 's/ + regions - 1) \/ regions/) \/ regions/'
+planted 'keys of bits past the capacity' group_by_regions 's/bits && g < j->capacity;/bits;/'
 planted 'a slot of a table of few groups that is claimed by a store' group_by_few \
   's/seen = cua_port_cas_b32((uint32_t \*)table + at, 0, (uint32_t)hash,/cua_port_store_b32((uint32_t *)table + at, (uint32_t)hash,/'
 planted 'a key of few groups that passes its own slot' group_by_few \

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Group by in regions: the kernels in sequence, with tables that are full, and lists of odd elements. */
+/*
+ * Group by in regions: the kernels in sequence, with tables that are full, and lists of odd elements;
+ * and keys by their bits, in the last of very many regions.
+ */
 #define CUA__REGIONS_BITS 2u
 #define CUA__REGIONS_SORTS 2u
 
@@ -99,6 +102,7 @@ static void make(const struct shape *p)
 		      .mean_type = p->mean},
 		.seed = (uint32_t)next_random(),
 		.out_keys = p->no_keys ? NULL : out_keys,
+		.regions = CUA__REGIONS,
 		.most = p->most ? p->most : UINT32_MAX,
 		.entries = p->entries,
 		.state = &state,
@@ -108,7 +112,7 @@ static void make(const struct shape *p)
 		.record = record,
 	};
 	ck_assert(STAGE + cua__regions_table_bytes(&job) <= 16384);
-	ck_assert(cua__regions_stage_bytes(LANES, 8) <= STAGE);
+	ck_assert(cua__regions_stage_bytes(LANES, 8, CUA__REGIONS) <= STAGE);
 	groups = 0;
 	for (uint32_t i = 0; i < p->n; i++) {
 		const uint32_t number = (uint32_t)(next_random() % p->groups);
@@ -166,14 +170,14 @@ static void body(void)
 {
 	char *memory = simt_shared((size_t)16 << 10);
 	const uint32_t size = shape.type == CUA_NONE ? 4 : 8;
-	const struct cua__regions_stage stage = cua__regions_stage_at(memory);
+	const struct cua__regions_stage stage = cua__regions_stage_at(memory, job.regions);
 
 	cua__regions_count(&job, (uint32_t *)(void *)memory);
 	simt_next_kernel(&arrived);
 	if (cua_port_block() == 0)
 		cua__regions_plan(&job, (uint32_t *)(void *)memory);
 	simt_next_kernel(&arrived);
-	cua__regions_partition(&job, &stage, size, LANES);
+	cua__regions_partition(&job, &stage, size, LANES, CUA__REGIONS);
 	simt_next_kernel(&arrived);
 	if (simt_lane() == 0 && !state.unfit && records_check())
 		simt_fail(records_check());
@@ -370,6 +374,97 @@ START_TEST(unfit)
 }
 END_TEST
 
+/* ---- keys by their bits ---- */
+
+enum { MARKED = 40000, LAST = 5, MARKS = 300 };
+
+static uint32_t marked_before[MARKED + 1], marked_keys[MARKS + 1];
+static uint64_t marks_capacity;
+
+/* Records of the last regions. Some are twice, and the first and the last hash of a region are there. */
+static void marks_setup(void)
+{
+	uint32_t i = 0;
+
+	memset(&state, 0, sizeof(state));
+	memset(marked_keys, 0xee, sizeof(marked_keys));
+	memset(marked_before, 0, sizeof(marked_before));
+	state.next = MARKED - LAST;
+	job = (struct cua__regions_job){.capacity = marks_capacity,
+					.out_keys = marked_keys,
+					.regions = MARKED,
+					.seed = 77,
+					.state = &state,
+					.before = marked_before,
+					.record = record};
+	rng = 5;
+	groups = 0;
+	for (uint32_t r = MARKED - LAST; r < MARKED; r++) {
+		const uint64_t first = cua__regions_first(r, MARKED);
+		const uint64_t size = cua__regions_first(r + 1, MARKED) - first;
+
+		ck_assert(cua__regions_of((uint32_t)first, MARKED) == r &&
+			  cua__regions_of((uint32_t)(first + size - 1), MARKED) == r);
+		marked_before[r] = i;
+		/* a region has no records */
+		for (uint32_t k = 0; k < MARKS / LAST && r != MARKED - 3; k++) {
+			const uint64_t rest = k == 0   ? 0
+					      : k == 1 ? size - 1
+						       : next_random() % (k % 2 ? size : 50);
+
+			((uint32_t *)record)[i++] = (uint32_t)(first + rest);
+		}
+	}
+	marked_before[MARKED] = i;
+	for (uint32_t k = 0; k < i; k++) {
+		uint32_t l = 0;
+
+		while (((uint32_t *)record)[l] != ((uint32_t *)record)[k])
+			l++;
+		groups += l == k;
+	}
+}
+
+static void marks_body(void)
+{
+	cua__regions_mark(&job, simt_shared((size_t)16 << 10));
+}
+
+static const char *marks_check(void)
+{
+	const uint32_t n = marked_before[MARKED];
+	const uint64_t stored = marks_capacity < groups ? marks_capacity : groups;
+
+	if (state.groups != groups)
+		return "the number of keys is wrong";
+	for (uint64_t g = 0; g < stored; g++) {
+		const uint32_t hash = cua__regions_hash(marked_keys[g], job.seed);
+		uint32_t k = 0;
+
+		while (k < n && ((uint32_t *)record)[k] != hash)
+			k++;
+		if (k == n)
+			return "a stored key is no key of a record";
+		for (uint64_t l = 0; l < g; l++)
+			if (marked_keys[l] == marked_keys[g])
+				return "a key is stored twice";
+	}
+	return marked_keys[stored] == 0xeeeeeeeeu ? NULL : "a key is written past the end";
+}
+
+START_TEST(marks)
+{
+	struct simt_case c = {
+		.name = "marks", .setup = marks_setup, .body = marks_body, .check = marks_check};
+
+	ck_assert(cua__regions_mark_bytes(MARKED) <= 16384);
+	marks_capacity = MARKS;
+	try_shape(c, 2, LANES, 3);
+	marks_capacity = 20;
+	try_shape(c, 2, LANES, 3);
+}
+END_TEST
+
 TCase *simt_group_by_regions_cases(void)
 {
 	TCase *tc = simt_tcase("group_by_regions");
@@ -379,5 +474,6 @@ TCase *simt_group_by_regions_cases(void)
 	tcase_add_test(tc, odd);
 	tcase_add_test(tc, capacity);
 	tcase_add_test(tc, unfit);
+	tcase_add_test(tc, marks);
 	return tc;
 }

@@ -130,6 +130,7 @@ struct cua__regions_job {
 	uint32_t seed;
 	uint32_t *out_keys; /* may be NULL */
 	/* set by the backend */
+	uint32_t regions;
 	uint64_t most;    /* records of a region */
 	uint32_t entries; /* of a table */
 	struct cua__regions_state *state;

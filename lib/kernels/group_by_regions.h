@@ -5,8 +5,9 @@
  *
  * Source: radix partitioning by hash with tables in shared memory, as in hash joins on GPUs.
  *
- * The hash of a key is a permutation of the 32-bit numbers. Its upper bits choose a region, and its
- * lower bits, the rest, name the key within the region. The kernels are:
+ * The hash of a key is a permutation of the 32-bit numbers. They are divided evenly into regions, and
+ * the rest, the difference of a hash from the first of its region, names the key within the region.
+ * The kernels are:
  * 1. Count: the records of each region.
  * 2. Plan: the first record of each region. A single block.
  * 3. Partition: a record has the hash and the value of a row. The records are written sorted by
@@ -14,6 +15,8 @@
  * 4. Accumulate: a block takes a region, and finds its groups in a table in shared memory: for each
  *    group the rest, the count and the sum. At the end of the region the groups are appended to the
  *    outputs.
+ *    Or, for keys alone, mark: the block has a bit for each rest, and appends the keys of the bits that
+ *    are set. Then there are as many regions as the bits need, which is no power of two.
  *
  * A table has buckets of four entries, so that nearly all keys are in the first bucket that they
  * probe. If a region has too many groups for its table, the block takes only the keys of a subset,
@@ -50,8 +53,12 @@
 #ifndef CUA__REGIONS_BITS
 #define CUA__REGIONS_BITS 11u
 #endif
+/* Regions of calls with tables, and the most of any call. */
 #define CUA__REGIONS (1u << CUA__REGIONS_BITS)
-/* Bits of a rest. */
+#ifndef CUA__REGIONS_LIMIT
+#define CUA__REGIONS_LIMIT 2560u
+#endif
+/* Bits of a rest, with tables. */
 #define CUA__REGIONS_REST (32u - CUA__REGIONS_BITS)
 /* Records that a thread sorts at once, and loads at once. */
 #ifndef CUA__REGIONS_SORTS
@@ -80,6 +87,18 @@ CUA_FORCE uint32_t cua__regions_key(uint32_t hash, uint32_t seed)
 	return hash ^ hash >> 16 ^ seed;
 }
 
+/* The region of a hash. */
+CUA_FORCE uint32_t cua__regions_of(uint32_t hash, uint32_t regions)
+{
+	return (uint32_t)((uint64_t)hash * regions >> 32);
+}
+
+/* The first hash of a region. */
+CUA_FORCE uint64_t cua__regions_first(uint32_t region, uint32_t regions)
+{
+	return (((uint64_t)region << 32) + regions - 1) / regions;
+}
+
 /* ---- count and plan ---- */
 
 /* count: a word for each region, in shared memory. */
@@ -89,7 +108,7 @@ CUA_FORCE void cua__regions_count(const struct cua__regions_job *j, uint32_t *co
 	const uint64_t step = (uint64_t)cua_port_grid_size() * threads;
 	uint64_t i = (uint64_t)cua_port_block() * threads + cua_port_thread();
 
-	for (uint32_t r = cua_port_thread(); r < CUA__REGIONS; r += threads)
+	for (uint32_t r = cua_port_thread(); r < j->regions; r += threads)
 		CUA_WRITE(count[r], 0u);
 	cua_port_sync_block();
 	for (; i < j->n; i += 4 * step) {
@@ -101,12 +120,13 @@ CUA_FORCE void cua__regions_count(const struct cua__regions_job *j, uint32_t *co
 		CUA__UNROLL
 		for (uint32_t k = 0; k < 4; k++)
 			if (i + k * step < j->n)
-				cua_port_add_u32(&count[cua__regions_hash(key[k], j->seed) >>
-							CUA__REGIONS_REST],
-						 1, CUA__REGIONS_IN_BLOCK);
+				cua_port_add_u32(
+					&count[cua__regions_of(cua__regions_hash(key[k], j->seed),
+							       j->regions)],
+					1, CUA__REGIONS_IN_BLOCK);
 	}
 	cua_port_sync_block();
-	for (uint32_t r = cua_port_thread(); r < CUA__REGIONS; r += threads) {
+	for (uint32_t r = cua_port_thread(); r < j->regions; r += threads) {
 		const uint32_t mine = CUA_READ(count[r]);
 
 		if (mine)
@@ -119,7 +139,7 @@ CUA_FORCE void cua__regions_plan(const struct cua__regions_job *j, uint32_t *sum
 {
 	const uint32_t thread = cua_port_thread(), threads = cua_port_block_size();
 
-	for (uint32_t r = thread; r < CUA__REGIONS; r += threads) {
+	for (uint32_t r = thread; r < j->regions; r += threads) {
 		const uint32_t count = CUA_READ(j->count[r]);
 
 		CUA_WRITE(sum[r], count);
@@ -127,9 +147,9 @@ CUA_FORCE void cua__regions_plan(const struct cua__regions_job *j, uint32_t *sum
 			cua_port_or_b32(&j->state->unfit, 1, CUA__REGIONS_ON_DEVICE);
 	}
 	cua_port_sync_block();
-	for (uint32_t by = 1; by < CUA__REGIONS; by *= 2) {
+	for (uint32_t by = 1; by < j->regions; by *= 2) {
 		/* from the top down, each thread in steps of the block: no word is read after its change */
-		for (uint32_t base = CUA__REGIONS; base > 0;) {
+		for (uint32_t base = j->regions; base > 0;) {
 			const uint32_t part = base < threads ? base : threads;
 			const uint32_t r = base - part + thread;
 			const uint32_t more = thread < part && r >= by ? CUA_READ(sum[r - by]) : 0;
@@ -141,14 +161,14 @@ CUA_FORCE void cua__regions_plan(const struct cua__regions_job *j, uint32_t *sum
 			base -= part;
 		}
 	}
-	for (uint32_t r = thread; r < CUA__REGIONS; r += threads) {
+	for (uint32_t r = thread; r < j->regions; r += threads) {
 		const uint32_t before = r ? CUA_READ(sum[r - 1]) : 0;
 
 		CUA_WRITE(j->before[r], before);
 		CUA_WRITE(j->cursor[r], before);
 	}
 	if (thread == 0)
-		CUA_WRITE(j->before[CUA__REGIONS], (uint32_t)j->n);
+		CUA_WRITE(j->before[j->regions], (uint32_t)j->n);
 }
 
 /* ---- partition ---- */
@@ -159,18 +179,18 @@ struct cua__regions_stage {
 	void *record;
 };
 
-CUA_FORCE uint32_t cua__regions_stage_bytes(uint32_t threads, uint32_t record)
+CUA_FORCE uint32_t cua__regions_stage_bytes(uint32_t threads, uint32_t record, uint32_t regions)
 {
-	return 4 * (2 * CUA__REGIONS + 4 + 32) + threads * CUA__REGIONS_SORTS * record;
+	return 4 * (2 * ((regions + 4) & ~3u) + 32) + threads * CUA__REGIONS_SORTS * record;
 }
 
-CUA_FORCE struct cua__regions_stage cua__regions_stage_at(void *memory)
+CUA_FORCE struct cua__regions_stage cua__regions_stage_at(void *memory, uint32_t regions)
 {
 	struct cua__regions_stage s;
 
 	s.count = (uint32_t *)memory;
-	s.base = s.count + CUA__REGIONS + 4;
-	s.of_warp = s.base + CUA__REGIONS;
+	s.base = s.count + ((regions + 4) & ~3u);
+	s.of_warp = s.base + ((regions + 4) & ~3u);
 	s.record = s.of_warp + 32;
 	return s;
 }
@@ -193,10 +213,10 @@ CUA_FORCE void cua__regions_set(void *record, uint64_t i, uint64_t v, uint32_t s
 		CUA_WRITE(((uint32_t *)record)[i], (uint32_t)v);
 }
 
-/* threads and size, that of a record, are constants. */
+/* threads and size, that of a record, are constants; regions is if the records have values. */
 CUA_FORCE void cua__regions_partition(const struct cua__regions_job *j,
 				      const struct cua__regions_stage *sh, uint32_t size,
-				      uint32_t threads)
+				      uint32_t threads, uint32_t regions)
 {
 	const uint32_t thread = cua_port_thread(), tile = threads * CUA__REGIONS_SORTS;
 	const uint64_t step = (uint64_t)cua_port_grid_size() * tile;
@@ -215,7 +235,7 @@ CUA_FORCE void cua__regions_partition(const struct cua__regions_job *j,
 			hash[k] = i < used ? CUA_READ(j->keys[begin + i]) : 0;
 			value[k] = size == 8 && i < used ? CUA_READ(j->s.x[begin + i]) : 0;
 		}
-		for (uint32_t r = thread; r < CUA__REGIONS; r += threads)
+		for (uint32_t r = thread; r < regions; r += threads)
 			CUA_WRITE(sh->count[r], 0u);
 		cua_port_sync_block();
 		CUA__UNROLL
@@ -223,29 +243,43 @@ CUA_FORCE void cua__regions_partition(const struct cua__regions_job *j,
 			hash[k] = cua__regions_hash(hash[k], j->seed);
 			if (k * threads + thread < used)
 				rank[k] = cua_port_fetch_add_u32(
-					&sh->count[hash[k] >> CUA__REGIONS_REST], 1,
+					&sh->count[cua__regions_of(hash[k], regions)], 1,
 					CUA__REGIONS_IN_BLOCK);
 		}
 		cua_port_sync_block();
-		cua__block_claim(sh->count, sh->base, sh->of_warp, j->cursor, CUA__REGIONS,
-				 threads);
+		cua__block_claim(sh->count, sh->base, sh->of_warp, j->cursor, regions, threads);
 		CUA__UNROLL
 		for (uint32_t k = 0; k < CUA__REGIONS_SORTS; k++)
 			if (k * threads + thread < used)
-				cua__regions_set(sh->record,
-						 CUA_READ(sh->count[hash[k] >> CUA__REGIONS_REST]) +
-							 rank[k],
-						 (uint64_t)value[k] << 32 | hash[k], size);
+				cua__regions_set(
+					sh->record,
+					CUA_READ(sh->count[cua__regions_of(hash[k], regions)]) +
+						rank[k],
+					(uint64_t)value[k] << 32 | hash[k], size);
 		cua_port_sync_block();
 		for (uint32_t i = thread; i < used; i += threads) {
 			const uint64_t record = cua__regions_get(sh->record, i, size);
-			const uint32_t r = (uint32_t)record >> CUA__REGIONS_REST;
+			const uint32_t r = cua__regions_of((uint32_t)record, regions);
 
 			cua__regions_set(j->record, (uint64_t)(CUA_READ(sh->base[r]) + i), record,
 					 size);
 		}
 		cua_port_sync_block();
 	}
+}
+
+/*
+ * Takes the next region, or one past the last if the call is unfit. A single thread decides for the
+ * block, because other blocks may set `unfit`. A barrier must follow.
+ */
+CUA_FORCE void cua__regions_take(const struct cua__regions_job *j, uint32_t *region)
+{
+	if (cua_port_thread())
+		return;
+	CUA_WRITE(*region,
+		  cua_port_load_b32(&j->state->unfit, CUA__REGIONS_ON_DEVICE)
+			  ? j->regions
+			  : cua_port_fetch_add_u32(&j->state->next, 1, CUA__REGIONS_ON_DEVICE));
 }
 
 /* ---- accumulate ---- */
@@ -562,20 +596,15 @@ CUA_FORCE void cua__regions_accumulate(const struct cua__regions_job *j,
 	for (;;) {
 		uint32_t subset = 0, depth, least;
 
+		cua__regions_take(j, &sh->region);
 		if (cua_port_thread() == 0) {
-			/* a single thread decides for the block: other blocks may set `unfit` */
-			CUA_WRITE(sh->region,
-				  cua_port_load_b32(&j->state->unfit, CUA__REGIONS_ON_DEVICE)
-					  ? CUA__REGIONS
-					  : cua_port_fetch_add_u32(&j->state->next, 1,
-								   CUA__REGIONS_ON_DEVICE));
 			CUA_WRITE(sh->top, 0u);
 			/* as deep as earlier regions had to go */
 			CUA_WRITE(sh->full,
 				  cua_port_load_b32(&j->state->depth, CUA__REGIONS_ON_DEVICE));
 		}
 		cua_port_sync_block();
-		if (CUA_READ(sh->region) >= CUA__REGIONS)
+		if (CUA_READ(sh->region) >= j->regions)
 			return;
 		least = depth = CUA_READ(sh->full);
 		cua_port_sync_block();
@@ -607,6 +636,128 @@ CUA_FORCE void cua__regions_accumulate(const struct cua__regions_job *j,
 			else
 				subset++;
 		}
+	}
+}
+
+/* ---- mark ---- */
+
+/* Shared memory of mark. */
+struct cua__regions_marks {
+	uint64_t first; /* output of the region's keys */
+	uint32_t region;
+	uint32_t keys, placed;
+	uint32_t reserved[3];
+	uint32_t word[4]; /* a bit for each rest, and more words */
+};
+CUA_STATIC_ASSERT(offsetof(struct cua__regions_marks, word) % 16 == 0, "words are packs");
+
+/* Words of the bits of a region, in packs. */
+CUA_FORCE uint32_t cua__regions_mark_words(uint32_t regions)
+{
+	return (uint32_t)((cua__regions_first(1, regions) + 127) / 128 * 4);
+}
+
+CUA_FORCE uint32_t cua__regions_mark_bytes(uint32_t regions)
+{
+	return (uint32_t)offsetof(struct cua__regions_marks, word) +
+	       4 * cua__regions_mark_words(regions);
+}
+
+/* Sets the bits of the records of a region. */
+CUA_FORCE void cua__regions_set_marks(const struct cua__regions_job *j,
+				      struct cua__regions_marks *sh, uint32_t region)
+{
+	const uint32_t thread = cua_port_thread(), threads = cua_port_block_size();
+	const uint32_t first = (uint32_t)cua__regions_first(region, j->regions);
+	const uint64_t end = CUA_READ(j->before[region + 1]);
+
+	for (uint64_t begin = CUA_READ(j->before[region]) + (uint64_t)thread; begin < end;
+	     begin += CUA__REGIONS_LOADS * threads) {
+		uint32_t rest[CUA__REGIONS_LOADS];
+
+		CUA__UNROLL
+		for (uint32_t k = 0; k < CUA__REGIONS_LOADS; k++) {
+			const uint64_t i = begin + k * threads;
+
+			/* a record twice is as good as none */
+			rest[k] = CUA_READ(((const uint32_t *)j->record)[i < end ? i : begin]) -
+				  first;
+		}
+		CUA__UNROLL
+		for (uint32_t k = 0; k < CUA__REGIONS_LOADS; k++) {
+			uint32_t *word = &sh->word[rest[k] / 32];
+			const uint32_t bit = 1u << rest[k] % 32;
+
+			if (!(cua_port_load_b32(word, CUA__REGIONS_IN_BLOCK) & bit))
+				cua_port_or_b32(word, bit, CUA__REGIONS_IN_BLOCK);
+		}
+	}
+}
+
+/* Appends the keys of the bits that are set. All threads of the block call. */
+CUA_FORCE void cua__regions_append_marks(const struct cua__regions_job *j,
+					 struct cua__regions_marks *sh, uint32_t region)
+{
+	const uint32_t thread = cua_port_thread(), threads = cua_port_block_size();
+	const uint32_t words = cua__regions_mark_words(j->regions), lane = cua_port_lane();
+	const uint32_t first = (uint32_t)cua__regions_first(region, j->regions);
+	uint32_t mine = 0;
+
+	for (uint32_t i = thread; i < words; i += threads)
+		mine += cua_port_popc_u32(CUA_READ(sh->word[i]));
+	if (mine)
+		cua_port_add_u32(&sh->keys, mine, CUA__REGIONS_IN_BLOCK);
+	cua_port_sync_block();
+	if (thread == 0)
+		CUA_WRITE(sh->first, cua_port_fetch_add_u64(&j->state->groups, CUA_READ(sh->keys),
+							    CUA__REGIONS_ON_DEVICE));
+	cua_port_sync_block();
+	if (!j->out_keys)
+		return;
+	/* the same number of rounds for all lanes of a warp */
+	for (uint32_t begin = thread - lane; begin < words; begin += threads) {
+		uint32_t bits = begin + lane < words ? CUA_READ(sh->word[begin + lane]) : 0, total;
+		const uint32_t before = cua__warp_before(cua_port_popc_u32(bits), &total);
+		uint32_t at = 0;
+		uint64_t g;
+
+		if (lane == 0 && total)
+			at = cua_port_fetch_add_u32(&sh->placed, total, CUA__REGIONS_IN_BLOCK);
+		at = cua_port_shuffle_u32(CUA__ALL_LANES, at, 0);
+		g = CUA_READ(sh->first) + at + before;
+		for (; bits && g < j->capacity; bits &= bits - 1, g++)
+			CUA_WRITE(j->out_keys[g],
+				  cua__regions_key(first + 32 * (begin + lane) +
+							   cua_port_ffs_u32(bits) - 1,
+						   j->seed));
+	}
+}
+
+/* Finds the keys of regions, by their bits. */
+CUA_FORCE void cua__regions_mark(const struct cua__regions_job *j, struct cua__regions_marks *sh)
+{
+	const uint32_t packs = cua__regions_mark_words(j->regions) / 4;
+	const struct cua__pack zero = {{0, 0, 0, 0}};
+
+	for (;;) {
+		uint32_t region;
+
+		cua__regions_take(j, &sh->region);
+		cua_port_sync_block();
+		region = CUA_READ(sh->region);
+		if (region >= j->regions)
+			return;
+		for (uint32_t i = cua_port_thread(); i < packs; i += cua_port_block_size())
+			CUA_WRITE(((struct cua__pack *)sh->word)[i], zero);
+		if (cua_port_thread() == 0) {
+			CUA_WRITE(sh->keys, 0u);
+			CUA_WRITE(sh->placed, 0u);
+		}
+		cua_port_sync_block();
+		cua__regions_set_marks(j, sh, region);
+		cua_port_sync_block();
+		/* the next barrier comes before the bits are cleared */
+		cua__regions_append_marks(j, sh, region);
 	}
 }
 
