@@ -90,7 +90,7 @@ __global__ void __launch_bounds__(ACCUMULATE_THREADS, 2)
 /* ---- calls with few groups; SIZE is that of a key ---- */
 
 template <unsigned SIZE>
-__global__ void __launch_bounds__(FEW_THREADS, FEW_BLOCKS)
+__global__ void __launch_bounds__(FEW_THREADS)
 	few_collect_kernel(const __grid_constant__ struct cua__few_job j)
 {
 	extern __shared__ uint32_t memory[];
@@ -108,7 +108,7 @@ __global__ void __launch_bounds__(FEW_THREADS)
 }
 
 template <unsigned SIZE>
-__global__ void __launch_bounds__(FEW_THREADS, FEW_BLOCKS)
+__global__ void __launch_bounds__(FEW_THREADS)
 	few_number_kernel(const __grid_constant__ struct cua__few_job j)
 {
 	extern __shared__ uint32_t memory[];

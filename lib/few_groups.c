@@ -29,11 +29,12 @@ int cua__few_plan(struct cua_context *ctx, const struct cua__distinct *d,
 static void place(struct cua__few_job *j, struct cua__arena *a, size_t *zeros)
 {
 	const size_t slots = (size_t)1 << j->log, begin = a->used;
-	const size_t sums = j->s.out_count || j->s.type != CUA_NONE ? slots / 4 : 0;
+	const size_t counts = j->s.counts ? slots / 4 : 0;
+	const size_t sums = j->s.type != CUA_NONE ? slots / 4 : 0;
 
 	j->state = cua__arena_next(a, sizeof(*j->state));
 	j->hash = cua__arena_next(a, slots * sizeof(*j->hash));
-	j->count = cua__arena_next(a, sums * sizeof(*j->count));
+	j->count = cua__arena_next(a, counts * sizeof(*j->count));
 	j->sum = cua__arena_next(a, sums * CUA__FEW_SUM_WORDS * sizeof(*j->sum));
 	*zeros = a->used - begin;
 	j->least = cua__arena_next(a, slots * sizeof(*j->least));

@@ -474,15 +474,17 @@ static size_t scratch_bytes(struct cua_context *ctx, const struct cua__distinct 
 /* Whether a single traversal makes all aggregates; fills *s. */
 static int plan_sums(const struct aggregate *a, uint32_t count, struct cua__group_sums *s)
 {
+	int counted = 0;
+
 	memset(s, 0, sizeof(*s));
 	for (uint32_t i = 0; i < count; i++) {
 		const int is_mean = a[i].op == CUA_AGGREGATE_MEAN;
 
 		if (a[i].has_mask)
 			return 0;
-		if (a[i].op == CUA_AGGREGATE_COUNT && !s->out_count) {
+		if (a[i].op == CUA_AGGREGATE_COUNT && !counted) {
 			s->out_count = a[i].out;
-			s->counts = 1;
+			s->counts = counted = 1;
 			continue;
 		}
 		if ((a[i].op != CUA_AGGREGATE_SUM && !is_mean) ||

@@ -1199,7 +1199,7 @@ planted 'a sort of groups without barriers' group_by_few \
   '/^CUA_FORCE void cua__few_sort(/,/^}/s/cua_port_sync_block();/;/'
 planted 'a dictionary that is cleared while its keys are stored' group_by_few \
   '/CUA_WRITE(sh->homeless, 0u);/{n;s/cua_port_sync_block();/;/}'
-planted 'room for few groups in the order of their keys' group_by_few 's/if (j->d.sorted && groups > j->d.room)/if (0)/'
+planted 'room for few groups in the order of their keys' group_by_few 's/if (j->d.sorted && j->d.room && groups > j->d.room)/if (0)/'
 planted 'signed keys in the order of unsigned ones' group_by_few 's/cua__group_ordered(&j->d, \(.*\)).lo;/\1.lo;/'
 planted 'a key without a number that nobody misses' group_by_few \
   '/^CUA_FORCE void cua__few_number_rows(/,/^}/s/cua_port_store_b32(&j->state->missed.*;/;/'
@@ -1217,6 +1217,7 @@ planted 'an overflow of few groups in the wrong direction' group_by_few 's/v >> 
 planted 'an element of few groups that does not fit and is added' halves 's/high = fits ? high : 0;/;/' group_by_few
 planted 'an element that loses its last bits in its halves' halves 's/w->limit \&\& /w->limit || /' group_by_few
 planted 'an element above the window of its halves' halves 's/(bits & 0x7fffffff) < w->limit/1/' group_by_few
+planted 'a window of halves whose magic number is too large' halves 's/limit > 252 ? 252/limit > 253 ? 253/' group_by_few
 planted 'an overflow of halves that nobody sees' halves 's/return (old ^ sum) & (v ^ sum);/return 0;/' group_by_few
 planted 'carries of a lower half that the upper half gets' scatter_results 's/cua__scatter_low_carries(carries))/cua__scatter_high_carries(carries))/' scatter
 planted 'halves of a scatter that nobody completes' scatter_cells 's/odd >> 31 && k < n/k < 0/' scatter

@@ -28,11 +28,11 @@ struct shape {
 	enum elements elements;
 	int counts, sorted;
 	uint32_t n, groups, log;
-	uint32_t rows;  /* whose keys are collected; 0: all */
+	uint32_t rows;  /* with keys that are collected; 0: all */
 	uint32_t room;  /* 0: for all groups */
 	uint32_t bytes; /* of shared memory for the sums; 0: all */
 	int limit;      /* of the window of the elements; 0: by the sample */
-	int late;       /* 1: the last group has only rows after those that are collected */
+	int late;       /* 1: the last group has only rows after the collected rows */
 	int apart;      /* 1: each tile has groups of its own */
 	enum skipped skipped;
 	int zero; /* 1: the hash of a key is 0 */
@@ -331,7 +331,7 @@ START_TEST(orders)
 }
 END_TEST
 
-/* Sums in several copies of the slots, and in one. */
+/* Sums in several copies of the slots, and in a single copy. */
 START_TEST(sums)
 {
 	static const struct shape shapes[] = {
@@ -382,6 +382,13 @@ END_TEST
 START_TEST(odd)
 {
 	static const struct shape shapes[] = {
+		{.key_type = CUA_U32,
+		 .type = CUA_F32,
+		 .elements = VAST,
+		 .sum = CUA_F64,
+		 .n = 100,
+		 .groups = 12,
+		 .log = 6},
 		{.key_type = CUA_U32,
 		 .type = CUA_F32,
 		 .elements = ODD,

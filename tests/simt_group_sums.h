@@ -13,9 +13,9 @@
  * Some ODD elements do not fit the unit, or are infinities or NaN. CROWDED elements overflow their
  * sums, in the direction of the group: the last quarter is nearly 512 times the sampled elements.
  * FULL elements are nearly 2, with all bits in both halves (halves.h). SPARSE elements are zeros where
- * the threads sample. WILD elements fill the lists of the blocks.
+ * the threads sample. WILD elements fill the lists of the blocks. VAST elements are next to 2^126.
  */
-enum elements { TAME, ODD, CROWDED, FULL, SPARSE, WILD };
+enum elements { TAME, ODD, CROWDED, FULL, SPARSE, WILD, VAST };
 
 struct group_sum {
 	uint32_t count;
@@ -34,6 +34,8 @@ static inline uint32_t make_element(enum cua_type type, enum elements elements, 
 		return (uint32_t)r ^ (r >> 40 & 1 ? 0xf0000000u : 0);
 	if (elements == CROWDED)
 		return number << 31 | (i < n / 4 * 3 ? 0x3f800000u : 0x43ffffffu);
+	if (elements == VAST)
+		return sign | (0x7e800000u - (uint32_t)(r >> 24) % 4);
 	if (elements == FULL)
 		return number << 31 | 0x3ffffffau;
 	if (elements == SPARSE && i < n / 4 * 3)

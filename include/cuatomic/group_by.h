@@ -14,7 +14,8 @@
  *
  * Source: aggregation by hash as in databases. An open-addressing table holds row numbers instead
  * of keys. Its final entries are the first rows of the groups. So the groups have the order of the
- * input, and not that of the table. The values are combined by scatters (cuatomic/scatter.h). For
+ * input, and not that of the table. The values are combined by scatters (cuatomic/scatter.h). On a
+ * GPU, few groups have tables in the shared memory of each block, which are merged at the end. For
  * order ANY, a GPU can instead partition the rows by hash and keep tables in shared memory, as in
  * hash joins.
  *
@@ -30,14 +31,18 @@
  *   the rows of other groups are skipped. In order ANY, any groups are stored. The number of groups
  *   is the full demand. A second call with this capacity stores all groups. A call with capacity 0
  *   only counts.
- * - ANY never changes the results of a group. It is faster than FIRST on a GPU if the call has:
- *   keys of type I32 or U32; 2^18 to 2^32 - 1 rows; at most one SUM, one MEAN and one COUNT, without
- *   masks, of a single array of F32, I32 or U32; no `first` and no `inverse`; and the number of
- *   groups in ordinary host memory, so that the call waits. If a 2048th
- *   of the keys, chosen by hash, has more rows than 2^16 and the share of a multiprocessor together,
- *   or if many floats are NaN, infinite or differ by more than 2^20 in magnitude, the call may start
- *   again as FIRST. Any other call takes the time of FIRST, and so does each call on the CPU, and on
- *   GPUs with less than 81 KiB of shared memory for a block (sm_75).
+ * - Few groups are several times faster on a GPU, in each order, if the call has: keys of 32 or 64
+ *   bits; 2^17 to 2^31 rows; at most 2048 groups (fewer on GPUs with less than 228 KiB of shared
+ *   memory); and the number of groups in ordinary host memory, so that the call waits. At most one
+ *   SUM, one MEAN and one COUNT, without masks, of a single array of F32, I32 or U32 are the fastest.
+ * - ANY never changes the results of a group. With more groups it is faster than FIRST on a GPU if the
+ *   call has: keys of type I32 or U32; 2^18 to 2^32 - 1 rows; at most one SUM, one MEAN and one
+ *   COUNT, without masks, of a single array of F32, I32 or U32; no `first` and no `inverse`; and a
+ *   number of groups for which the call waits. If a 2048th of the keys, chosen by hash, has more rows
+ *   than 2^16 and the share of a multiprocessor together, or if many floats are NaN, infinite or differ
+ *   by more than 2^20 in magnitude, the call may start again as FIRST. Any other call takes the time
+ *   of FIRST, and so does each call on the CPU, and on GPUs with less than 81 KiB of shared memory for
+ *   a block (sm_75).
  *
  * Values, by operation. The result for a group depends on its valid values alone. It does not
  * depend on the order of rows, except FIRST and LAST; nor on the device, the number of threads or

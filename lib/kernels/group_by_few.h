@@ -299,7 +299,7 @@ CUA_FORCE void cua__few_collect(const struct cua__few_job *j, struct cua__few_bl
 
 /* ---- order ---- */
 
-/* Shared memory of order: words to sort by, and slots, of twice as many as groups follow. */
+/* Shared memory of order: words to sort by, and slots, of the most groups follow. */
 struct cua__few_sorter {
 	uint32_t groups;
 	uint32_t homeless;       /* 1: a key has no place in the dictionary */
@@ -375,7 +375,7 @@ CUA_FORCE int cua__few_limit(const uint32_t *exponents)
 
 	for (uint32_t e = 0; e < 255; e++)
 		all += CUA_READ(exponents[e]);
-	for (uint32_t e = 255; e-- > 0 && above <= all / 64;) {
+	for (uint32_t e = 255; e-- > 0 && above <= all / 512;) {
 		above += CUA_READ(exponents[e]);
 		top = (int)e;
 	}
@@ -517,7 +517,7 @@ CUA_FORCE void cua__few_order(const struct cua__few_job *j, struct cua__few_sort
 	CUA_WRITE(j->state->groups, groups);
 	CUA_WRITE(*j->d.count, groups);
 	/* the stored groups are the first ones, sorted, and not the lowest keys */
-	if (j->d.sorted && groups > j->d.room)
+	if (j->d.sorted && j->d.room && groups > j->d.room)
 		cua_port_or_b32(&j->state->unfit, 1, CUA__FEW_ON_DEVICE);
 }
 

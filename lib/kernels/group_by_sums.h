@@ -2,8 +2,8 @@
 /*
  * Sums of 32-bit values in shared memory, for calls by key on a GPU (struct cua__group_sums).
  *
- * A sum is a signed integer of 64 bits in two words. A sum of floats is in units of a power of two,
- * which `unit` gives: it is the exponent field of an element that has the unit as its lowest bit. A
+ * A sum is a signed integer of 64 bits in two words. A sum of floats is in units of a power of two.
+ * `unit` is the exponent field of an element that has the unit as its lowest bit. A
  * unit is chosen by a sample, so an element may not fit, and neither may a sum.
  */
 #ifndef CUATOMIC_KERNELS_GROUP_BY_SUMS_H

@@ -34,8 +34,8 @@ CUA_FORCE int cua__halves_limit(int top)
 {
 	const int limit = top + 1 + CUA__HALVES_ROOM;
 
-	/* the lower unit is at least the least subnormal number, and the magic number is finite */
-	return limit < 23 ? 23 : limit > 253 ? 253 : limit;
+	/* the lower unit is at least the least subnormal number, and 2^24 upper units are finite */
+	return limit < 23 ? 23 : limit > 252 ? 252 : limit;
 }
 
 CUA_FORCE struct cua__halves cua__halves_window(int limit)

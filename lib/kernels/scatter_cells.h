@@ -13,7 +13,7 @@
 #define CUA__SCATTER_NONE 0xffffffffu
 /* Elements that cua__scatter_add_halves takes at most. */
 #define CUA__SCATTER_HALVES 4u
-/* Carries from which on a cell of halves is relieved: half of what it can hold. */
+/* Carries from which on a cell of halves is relieved: half of the most that it can hold. */
 #ifndef CUA__SCATTER_CARRIES
 #define CUA__SCATTER_CARRIES (1 << 14)
 #endif
@@ -263,7 +263,7 @@ CUA_FORCE void cua__scatter_add_windows(const struct cua__scatter_job *j,
 
 /* ---- cells of halves: the upper and the lower sum, and the carries of both ---- */
 
-/* The carries of the lower sum, as a word of 16 bits with sign; the rest are those of the upper sum. */
+/* The carries of the lower sum, as a word of 16 bits with sign; the rest are carries of the upper sum. */
 CUA_FORCE int32_t cua__scatter_low_carries(uint32_t carries)
 {
 	return (int16_t)(uint16_t)carries;
@@ -274,7 +274,7 @@ CUA_FORCE int32_t cua__scatter_high_carries(uint32_t carries)
 	return (int32_t)(carries - (uint32_t)cua__scatter_low_carries(carries)) >> 16;
 }
 
-/* Where what a cell of halves cannot hold goes: to digits, or the cell becomes dirty. */
+/* The place of parts of a sum that a cell of halves cannot hold: digits, or the cell becomes dirty. */
 struct cua__scatter_rest {
 	uint64_t *digit; /* of the shared cell, or NULL */
 	uint32_t *dirty; /* the word of the cell's bit */

@@ -17,17 +17,18 @@
  * overflow, is added to the digits at once.
  *
  * Argument: all additions are atomic additions of integers, so their order does not matter. A cell
- * of two words: the lower word's addition returns the old value, so exactly a single addition sees each
- * carry and adds it to the upper word. The upper word is the sum of all that was added to it modulo
- * 2^32, and each addition that passes the limits of an int32_t sees that, because it gets the old
- * value. The same holds for each half, whose carries are added to a third word by the additions that
- * see them. While these carries are many, each thread that sees that moves all of them to the digits of
- * a shared cell, by a compare-and-swap, so only what is there. A digit of 2^62 or more in magnitude is reduced by each thread that sees it: it moves 2^62
- * to the next digit as 2^30, by a compare-and-swap, so only if the digit is still that large. A thread
- * has a single addition under way, so a digit stays below 2^62 + 2^32 times the threads of the device. Barriers separate clearing,
- * adding and rounding within a block. Between blocks the arrival counter does: each block adds to
- * the digits, passes a barrier and then adds 1 with release; the last block acquires, passes a
- * barrier, and reads.
+ * of two words: the lower word's addition returns the old value, so exactly a single addition sees
+ * each carry and adds it to the upper word. The upper word is the sum of all that was added to it
+ * modulo 2^32, and each addition that passes the limits of an int32_t sees that, because it gets
+ * the old value. The same holds for each half, whose carries are added to a third word by the
+ * additions that see them. While these carries are many, each thread that sees that moves all of
+ * them to the digits of a shared cell, by a compare-and-swap, so only what is there. A digit of
+ * 2^62 or more in magnitude is reduced by each thread that sees it: it moves 2^62 to the next digit
+ * as 2^30, by a compare-and-swap, so only if the digit is still that large. A thread has a single
+ * addition under way, so a digit stays below 2^62 + 2^32 times the threads of the device. Barriers
+ * separate clearing, adding and rounding within a block. Between blocks the arrival counter does:
+ * each block adds to the digits, passes a barrier and then adds 1 with release; the last block
+ * acquires, passes a barrier, and reads.
  *
  * Scope: the device. Progress: no thread waits for another block.
  */
