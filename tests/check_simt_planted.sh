@@ -1018,7 +1018,7 @@ planted 'a stage of a scatter that is filled before it is empty' scatter_partiti
 planted 'a stage of a scatter that is filled before all know that it is not full' scatter_partition \
   '/^CUA_FORCE void cua__scatter_partition(/,/^}/{/^		else$/{n;s/cua_port_sync_block();/;/;};}' scatter
 planted 'records of a scatter whose order is read too early' scatter_partition \
-  '/(CUA__SCATTER_ORDER)i);/{n;n;s/cua_port_sync_block();/;/;}' scatter
+  '/CUA_WRITE(sh->order\[position/{n;n;n;s/cua_port_sync_block();/;/;}' scatter
 planted 'a queue of a scatter that is overwritten before it is read' scatter_traverse \
   '/the entries may be overwritten now/{n;s/cua_port_sync_warp(CUA__ALL_LANES);/;/;}' scatter
 planted 'a queue of a scatter that is read before it is written' scatter_traverse \
@@ -1168,13 +1168,17 @@ planted 'a unit that a thread chooses before the greatest element is known' grou
   }'
 planted 'a unit for a sample of zeros' group_by_regions 's/if (!CUA_READ(t->sh->top))/if (0)/'
 planted 'a bit of a region that a store sets' group_by_regions \
-  '/^CUA_FORCE void cua__regions_set_marks(/,/^}/s/cua_port_or_b32(word, bit,/cua_port_store_b32(word, bit | cua_port_load_b32(word, CUA__REGIONS_IN_BLOCK),/'
+  's/cua_port_fetch_or_b32(word, bit, CUA__REGIONS_IN_BLOCK)/(cua_port_store_b32(word, bit | cua_port_load_b32(word, CUA__REGIONS_IN_BLOCK), CUA__REGIONS_IN_BLOCK), 0u)/'
+planted 'a bit of a region that two threads count' group_by_regions \
+  's/cua_port_fetch_or_b32(word, bit, CUA__REGIONS_IN_BLOCK)/(cua_port_or_b32(word, bit, CUA__REGIONS_IN_BLOCK), 0u)/'
 planted 'bits of a region that are read before all are set' group_by_regions \
   '/cua__regions_set_marks(j, sh, region);/{n;s/cua_port_sync_block();/;/}'
 planted 'bits of a region that stay for the next one' group_by_regions \
   '/^CUA_FORCE void cua__regions_mark(/,/^}/s/CUA_WRITE(((struct cua__pack \*)sh->word)\[i\], zero);/;/'
 planted 'the last hash of a region in the next one' group_by_regions 's/ + regions - 1) \/ regions/) \/ regions/'
-planted 'keys of bits past the capacity' group_by_regions 's/bits && g < j->capacity;/bits;/'
+planted 'keys of bits past the capacity' group_by_regions \
+  's/bits = j->capacity - g < bits ? (uint32_t)(j->capacity - g) : bits;/;/'
+planted 'a bit of a pack that is taken twice' group_by_regions 's/borrow = borrow && !p->word\[e\];/borrow = 0;/'
 planted 'a slot of a table of few groups that is claimed by a store' group_by_few \
   's/seen = cua_port_cas_b32((uint32_t \*)table + at, 0, (uint32_t)hash,/cua_port_store_b32((uint32_t *)table + at, (uint32_t)hash,/'
 planted 'a key of few groups that passes its own slot' group_by_few \

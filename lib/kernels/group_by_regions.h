@@ -64,6 +64,7 @@
 #ifndef CUA__REGIONS_SORTS
 #define CUA__REGIONS_SORTS 16u
 #endif
+#define CUA__REGIONS_KEY_SORTS (CUA__REGIONS_SORTS / 2 * 3)
 #define CUA__REGIONS_LOADS 4u
 /* Elements of a block's list. */
 #define CUA__REGIONS_ODD 128u
@@ -173,15 +174,21 @@ CUA_FORCE void cua__regions_plan(const struct cua__regions_job *j, uint32_t *sum
 
 /* ---- partition ---- */
 
-/* Shared memory of a partition; `record` has the records of a tile. */
+/* Shared memory of a partition; `count` has a word more, and `record` the records of a tile. */
 struct cua__regions_stage {
 	uint32_t *count, *base, *of_warp;
 	void *record;
 };
 
+/* Records that a thread sorts at once: the same number of bytes. */
+CUA_FORCE uint32_t cua__regions_sorts(uint32_t record)
+{
+	return record == 4 ? CUA__REGIONS_KEY_SORTS : CUA__REGIONS_SORTS;
+}
+
 CUA_FORCE uint32_t cua__regions_stage_bytes(uint32_t threads, uint32_t record, uint32_t regions)
 {
-	return 4 * (2 * ((regions + 4) & ~3u) + 32) + threads * CUA__REGIONS_SORTS * record;
+	return 4 * (2 * ((regions + 4) & ~3u) + 32) + threads * cua__regions_sorts(record) * record;
 }
 
 CUA_FORCE struct cua__regions_stage cua__regions_stage_at(void *memory, uint32_t regions)
@@ -213,49 +220,62 @@ CUA_FORCE void cua__regions_set(void *record, uint64_t i, uint64_t v, uint32_t s
 		CUA_WRITE(((uint32_t *)record)[i], (uint32_t)v);
 }
 
+/* Loads a thread's elements of a tile that begins at `begin`, or zeros beyond the end. */
+CUA_FORCE void cua__regions_load(const uint32_t *array, uint64_t begin, uint64_t end,
+				 uint32_t threads, uint32_t sorts, uint32_t *v)
+{
+	CUA__UNROLL
+	for (uint32_t k = 0; k < sorts; k++) {
+		const uint64_t i = begin + k * threads + cua_port_thread();
+
+		v[k] = i < end ? CUA_READ(array[i]) : 0;
+	}
+}
+
 /* threads and size, that of a record, are constants; regions is if the records have values. */
 CUA_FORCE void cua__regions_partition(const struct cua__regions_job *j,
 				      const struct cua__regions_stage *sh, uint32_t size,
 				      uint32_t threads, uint32_t regions)
 {
-	const uint32_t thread = cua_port_thread(), tile = threads * CUA__REGIONS_SORTS;
+	const uint32_t thread = cua_port_thread(), sorts = cua__regions_sorts(size);
+	const uint32_t tile = threads * sorts;
 	const uint64_t step = (uint64_t)cua_port_grid_size() * tile;
 
 	if (CUA_READ(j->state->unfit))
 		return;
 	for (uint64_t begin = (uint64_t)cua_port_block() * tile; begin < j->n; begin += step) {
 		const uint32_t used = j->n - begin < tile ? (uint32_t)(j->n - begin) : tile;
-		uint32_t hash[CUA__REGIONS_SORTS], value[CUA__REGIONS_SORTS],
-			rank[CUA__REGIONS_SORTS];
+		uint32_t hash[2 * CUA__REGIONS_SORTS], value[CUA__REGIONS_SORTS];
+		/* two in a word; the positions of a tile have 16 bits */
+		uint32_t rank[CUA__REGIONS_SORTS] = {0};
 
-		CUA__UNROLL
-		for (uint32_t k = 0; k < CUA__REGIONS_SORTS; k++) {
-			const uint32_t i = k * threads + thread;
-
-			hash[k] = i < used ? CUA_READ(j->keys[begin + i]) : 0;
-			value[k] = size == 8 && i < used ? CUA_READ(j->s.x[begin + i]) : 0;
-		}
+		cua__regions_load(j->keys, begin, j->n, threads, sorts, hash);
+		if (size == 8)
+			cua__regions_load(j->s.x, begin, j->n, threads, sorts, value);
 		for (uint32_t r = thread; r < regions; r += threads)
 			CUA_WRITE(sh->count[r], 0u);
 		cua_port_sync_block();
 		CUA__UNROLL
-		for (uint32_t k = 0; k < CUA__REGIONS_SORTS; k++) {
+		for (uint32_t k = 0; k < sorts; k++) {
 			hash[k] = cua__regions_hash(hash[k], j->seed);
 			if (k * threads + thread < used)
-				rank[k] = cua_port_fetch_add_u32(
-					&sh->count[cua__regions_of(hash[k], regions)], 1,
-					CUA__REGIONS_IN_BLOCK);
+				rank[k / 2] |=
+					cua_port_fetch_add_u32(
+						&sh->count[cua__regions_of(hash[k], regions)], 1,
+						CUA__REGIONS_IN_BLOCK)
+					<< k % 2 * 16;
 		}
 		cua_port_sync_block();
 		cua__block_claim(sh->count, sh->base, sh->of_warp, j->cursor, regions, threads);
 		CUA__UNROLL
-		for (uint32_t k = 0; k < CUA__REGIONS_SORTS; k++)
+		for (uint32_t k = 0; k < sorts; k++)
 			if (k * threads + thread < used)
 				cua__regions_set(
 					sh->record,
 					CUA_READ(sh->count[cua__regions_of(hash[k], regions)]) +
-						rank[k],
-					(uint64_t)value[k] << 32 | hash[k], size);
+						(rank[k / 2] >> k % 2 * 16 & 0xffff),
+					size == 8 ? (uint64_t)value[k] << 32 | hash[k] : hash[k],
+					size);
 		cua_port_sync_block();
 		for (uint32_t i = thread; i < used; i += threads) {
 			const uint64_t record = cua__regions_get(sh->record, i, size);
@@ -663,13 +683,14 @@ CUA_FORCE uint32_t cua__regions_mark_bytes(uint32_t regions)
 	       4 * cua__regions_mark_words(regions);
 }
 
-/* Sets the bits of the records of a region. */
+/* Sets the bits of the records of a region, and counts them. */
 CUA_FORCE void cua__regions_set_marks(const struct cua__regions_job *j,
 				      struct cua__regions_marks *sh, uint32_t region)
 {
 	const uint32_t thread = cua_port_thread(), threads = cua_port_block_size();
 	const uint32_t first = (uint32_t)cua__regions_first(region, j->regions);
 	const uint64_t end = CUA_READ(j->before[region + 1]);
+	uint32_t mine = 0;
 
 	for (uint64_t begin = CUA_READ(j->before[region]) + (uint64_t)thread; begin < end;
 	     begin += CUA__REGIONS_LOADS * threads) {
@@ -689,9 +710,40 @@ CUA_FORCE void cua__regions_set_marks(const struct cua__regions_job *j,
 			const uint32_t bit = 1u << rest[k] % 32;
 
 			if (!(cua_port_load_b32(word, CUA__REGIONS_IN_BLOCK) & bit))
-				cua_port_or_b32(word, bit, CUA__REGIONS_IN_BLOCK);
+				mine += !(cua_port_fetch_or_b32(word, bit, CUA__REGIONS_IN_BLOCK) &
+					  bit);
 		}
 	}
+	if (mine)
+		cua_port_add_u32(&sh->keys, mine, CUA__REGIONS_IN_BLOCK);
+}
+
+/* The bits of a pack that are set. */
+CUA_FORCE uint32_t cua__regions_bits(struct cua__pack p)
+{
+	return cua_port_popc_u32(p.word[0]) + cua_port_popc_u32(p.word[1]) +
+	       cua_port_popc_u32(p.word[2]) + cua_port_popc_u32(p.word[3]);
+}
+
+/* The number of the lowest bit of a pack that is set, which is cleared. */
+CUA_FORCE uint32_t cua__regions_take_bit(struct cua__pack *p)
+{
+	uint32_t word = p->word[0], at = 0, borrow = 1;
+
+	CUA__UNROLL
+	for (uint32_t e = 1; e < 4; e++) {
+		at = word ? at : 32 * e;
+		word = word ? word : p->word[e];
+	}
+	/* v & (v - 1) */
+	CUA__UNROLL
+	for (uint32_t e = 0; e < 4; e++) {
+		const uint32_t less = p->word[e] - borrow;
+
+		borrow = borrow && !p->word[e];
+		p->word[e] &= less;
+	}
+	return at + cua_port_ffs_u32(word) - 1;
 }
 
 /* Appends the keys of the bits that are set. All threads of the block call. */
@@ -699,15 +751,10 @@ CUA_FORCE void cua__regions_append_marks(const struct cua__regions_job *j,
 					 struct cua__regions_marks *sh, uint32_t region)
 {
 	const uint32_t thread = cua_port_thread(), threads = cua_port_block_size();
-	const uint32_t words = cua__regions_mark_words(j->regions), lane = cua_port_lane();
+	const uint32_t packs = cua__regions_mark_words(j->regions) / 4, lane = cua_port_lane();
 	const uint32_t first = (uint32_t)cua__regions_first(region, j->regions);
-	uint32_t mine = 0;
+	const struct cua__pack *pack = (const struct cua__pack *)sh->word;
 
-	for (uint32_t i = thread; i < words; i += threads)
-		mine += cua_port_popc_u32(CUA_READ(sh->word[i]));
-	if (mine)
-		cua_port_add_u32(&sh->keys, mine, CUA__REGIONS_IN_BLOCK);
-	cua_port_sync_block();
 	if (thread == 0)
 		CUA_WRITE(sh->first, cua_port_fetch_add_u64(&j->state->groups, CUA_READ(sh->keys),
 							    CUA__REGIONS_ON_DEVICE));
@@ -715,21 +762,29 @@ CUA_FORCE void cua__regions_append_marks(const struct cua__regions_job *j,
 	if (!j->out_keys)
 		return;
 	/* the same number of rounds for all lanes of a warp */
-	for (uint32_t begin = thread - lane; begin < words; begin += threads) {
-		uint32_t bits = begin + lane < words ? CUA_READ(sh->word[begin + lane]) : 0, total;
-		const uint32_t before = cua__warp_before(cua_port_popc_u32(bits), &total);
-		uint32_t at = 0;
+	for (uint32_t begin = thread - lane; begin < packs; begin += threads) {
+		struct cua__pack p = {{0, 0, 0, 0}};
+		uint32_t total, before, bits, at = 0;
 		uint64_t g;
 
+		if (begin + lane < packs)
+			p = CUA_READ(pack[begin + lane]);
+		bits = cua__regions_bits(p);
+		before = cua__warp_before(bits, &total);
 		if (lane == 0 && total)
 			at = cua_port_fetch_add_u32(&sh->placed, total, CUA__REGIONS_IN_BLOCK);
 		at = cua_port_shuffle_u32(CUA__ALL_LANES, at, 0);
 		g = CUA_READ(sh->first) + at + before;
-		for (; bits && g < j->capacity; bits &= bits - 1, g++)
+		if (g >= j->capacity)
+			continue;
+		bits = j->capacity - g < bits ? (uint32_t)(j->capacity - g) : bits;
+		/* as many rounds as the most bits of a lane, not of each word */
+		for (; bits; bits--, g++) {
+			const uint32_t at_bit = cua__regions_take_bit(&p);
+
 			CUA_WRITE(j->out_keys[g],
-				  cua__regions_key(first + 32 * (begin + lane) +
-							   cua_port_ffs_u32(bits) - 1,
-						   j->seed));
+				  cua__regions_key(first + 128 * (begin + lane) + at_bit, j->seed));
+		}
 	}
 }
 

@@ -27,6 +27,9 @@
 #ifndef CUA__SCATTER_ORDER
 #define CUA__SCATTER_ORDER uint16_t
 #endif
+/* Records whose words in shared memory a thread reads before it writes. */
+#define CUA__SCATTER_BATCH 4u
+#define CUA__SCATTER_NONE 0xffffffffu
 #define CUA__SCATTER_IN_BLOCK CUA_RELAXED, CUA_SCOPE_BLOCK, CUA_SPACE_SHARED
 #define CUA__SCATTER_ON_DEVICE CUA_RELAXED, CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL
 
@@ -42,17 +45,21 @@ CUA_FORCE uint64_t cua__scatter_index(const struct cua__scatter_job *j, uint64_t
 	return CUA_READ(((const cua__raw64 *)j->s.index)[i]);
 }
 
-/* Element e of x, of `size` bytes, as bits; 1 if there is no x, for counts. */
+/* Element e of an array of elements of `size` bytes, as bits. */
+CUA_FORCE uint64_t cua__scatter_load(const void *x, uint64_t e, uint32_t size)
+{
+	switch (size) {
+	case 1: return CUA_READ(((const uint8_t *)x)[e]);
+	case 2: return CUA_READ(((const cua__raw16 *)x)[e]);
+	case 4: return CUA_READ(((const cua__raw32 *)x)[e]);
+	default: return CUA_READ(((const cua__raw64 *)x)[e]);
+	}
+}
+
+/* Element e of x; 1 if there is no x, for counts. */
 CUA_FORCE uint64_t cua__scatter_element(const struct cua__scatter_job *j, uint64_t e, uint32_t size)
 {
-	if (!j->s.x)
-		return 1;
-	switch (size) {
-	case 1: return CUA_READ(((const uint8_t *)j->s.x)[e]);
-	case 2: return CUA_READ(((const cua__raw16 *)j->s.x)[e]);
-	case 4: return CUA_READ(((const cua__raw32 *)j->s.x)[e]);
-	default: return CUA_READ(((const cua__raw64 *)j->s.x)[e]);
-	}
+	return j->s.x ? cua__scatter_load(j->s.x, e, size) : 1;
 }
 
 /* Whether an earlier kernel has stored all results by cells in global memory. */
@@ -332,38 +339,77 @@ CUA_FORCE void cua__scatter_flush(const struct cua__scatter_job *j,
 {
 	const uint32_t thread = cua_port_thread(), shift = j->span + j->subs;
 	const uint32_t staged = CUA_READ(*sh->staged), mask = (1u << shift) - 1;
-	uint32_t rank[CUA__SCATTER_SORTS];
+	/* two in a word; the positions of a tile have 16 bits */
+	uint32_t rank[CUA__SCATTER_SORTS / 2] = {0};
 
 	for (uint32_t r = thread; r < regions; r += threads)
 		CUA_WRITE(sh->count[r], 0u);
 	cua_port_sync_block();
 	CUA__UNROLL
-	for (uint32_t k = 0; k < CUA__SCATTER_SORTS; k++) {
-		const uint32_t i = k * threads + thread;
+	for (uint32_t first = 0; first < CUA__SCATTER_SORTS; first += CUA__SCATTER_BATCH) {
+		uint32_t region[CUA__SCATTER_BATCH];
 
-		if (i < staged)
-			rank[k] = cua_port_fetch_add_u32(&sh->count[CUA_READ(sh->key[i]) >> shift],
-							 1, CUA__SCATTER_IN_BLOCK);
+		CUA__UNROLL
+		for (uint32_t e = 0; e < CUA__SCATTER_BATCH; e++) {
+			const uint32_t i = (first + e) * threads + thread;
+
+			region[e] = i < staged ? CUA_READ(sh->key[i]) >> shift : CUA__SCATTER_NONE;
+		}
+		CUA__UNROLL
+		for (uint32_t e = 0; e < CUA__SCATTER_BATCH; e++)
+			if (region[e] != CUA__SCATTER_NONE)
+				rank[(first + e) / 2] |=
+					cua_port_fetch_add_u32(&sh->count[region[e]], 1,
+							       CUA__SCATTER_IN_BLOCK)
+					<< e % 2 * 16;
 	}
 	cua_port_sync_block();
 	cua__block_claim(sh->count, sh->base, sh->of_warp, j->cursor + p->first, regions, threads);
 	CUA__UNROLL
-	for (uint32_t k = 0; k < CUA__SCATTER_SORTS; k++) {
-		const uint32_t i = k * threads + thread;
+	for (uint32_t first = 0; first < CUA__SCATTER_SORTS; first += CUA__SCATTER_BATCH) {
+		uint32_t position[CUA__SCATTER_BATCH];
 
-		if (i < staged)
-			CUA_WRITE(sh->order[CUA_READ(sh->count[CUA_READ(sh->key[i]) >> shift]) +
-					    rank[k]],
-				  (CUA__SCATTER_ORDER)i);
+		CUA__UNROLL
+		for (uint32_t e = 0; e < CUA__SCATTER_BATCH; e++) {
+			const uint32_t i = (first + e) * threads + thread;
+
+			position[e] = 0;
+			if (i < staged)
+				position[e] = CUA_READ(sh->count[CUA_READ(sh->key[i]) >> shift]) +
+					      (rank[(first + e) / 2] >> e % 2 * 16 & 0xffff);
+		}
+		CUA__UNROLL
+		for (uint32_t e = 0; e < CUA__SCATTER_BATCH; e++) {
+			const uint32_t i = (first + e) * threads + thread;
+
+			if (i < staged)
+				CUA_WRITE(sh->order[position[e]], (CUA__SCATTER_ORDER)i);
+		}
 	}
 	cua_port_sync_block();
-	for (uint32_t k = thread; k < staged; k += threads) {
-		const uint32_t i = CUA_READ(sh->order[k]), key = CUA_READ(sh->key[i]);
-		const uint32_t to = CUA_READ(sh->base[key >> shift]) + k;
+	CUA__ROLLED
+	for (uint32_t first = thread; first < staged; first += CUA__SCATTER_BATCH * threads) {
+		uint32_t key[CUA__SCATTER_BATCH], to[CUA__SCATTER_BATCH];
+		uint64_t value[CUA__SCATTER_BATCH];
 
-		CUA_WRITE(j->keys[to], key & mask);
-		cua__scatter_set_value(j->values, to, cua__scatter_value(sh->value, i, value_size),
-				       value_size);
+		CUA__UNROLL
+		for (uint32_t e = 0; e < CUA__SCATTER_BATCH; e++) {
+			const uint32_t k = first + e * threads;
+
+			if (k < staged) {
+				const uint32_t i = CUA_READ(sh->order[k]);
+
+				key[e] = CUA_READ(sh->key[i]);
+				value[e] = cua__scatter_value(sh->value, i, value_size);
+				to[e] = CUA_READ(sh->base[key[e] >> shift]) + k;
+			}
+		}
+		CUA__UNROLL
+		for (uint32_t e = 0; e < CUA__SCATTER_BATCH; e++)
+			if (first + e * threads < staged) {
+				CUA_WRITE(j->keys[to[e]], key[e] & mask);
+				cua__scatter_set_value(j->values, to[e], value[e], value_size);
+			}
 	}
 	cua_port_sync_block();
 	if (thread == 0)
@@ -371,7 +417,7 @@ CUA_FORCE void cua__scatter_flush(const struct cua__scatter_job *j,
 	cua_port_sync_block();
 }
 
-/* Reads a thread's part of a tile: indexes, or all bits set beyond n, and elements. */
+/* Reads a thread's part of a tile: indexes and elements, or zeros beyond n. */
 CUA_FORCE void cua__scatter_read(const struct cua__scatter_job *j, uint64_t begin, uint64_t *index,
 				 uint64_t *value, uint32_t index_size, uint32_t size, int rows,
 				 uint32_t threads)
@@ -380,7 +426,7 @@ CUA_FORCE void cua__scatter_read(const struct cua__scatter_job *j, uint64_t begi
 	for (uint32_t k = 0; k < CUA__SCATTER_READS; k++) {
 		const uint64_t i = begin + k * threads + cua_port_thread();
 
-		index[k] = ~(uint64_t)0;
+		index[k] = 0;
 		value[k] = 0;
 		if (i < j->s.n) {
 			index[k] = index_size == 4
@@ -443,9 +489,11 @@ CUA_FORCE void cua__scatter_partition(const struct cua__scatter_job *j, uint32_t
 
 		CUA__UNROLL
 		for (uint32_t k = 0; k < CUA__SCATTER_READS; k++) {
-			index[k] -= first;
-			at[k] = index[k] < count ? (uint32_t)index[k] : ~0u;
-			mine += index[k] < count;
+			const int is =
+				begin + k * threads + thread < j->s.n && index[k] - first < count;
+
+			at[k] = is ? (uint32_t)(index[k] - first) : CUA__SCATTER_NONE;
+			mine += (uint32_t)is;
 		}
 		to = cua__warp_before(mine, &total);
 		if (cua_port_lane() == 0 && total)
@@ -453,7 +501,7 @@ CUA_FORCE void cua__scatter_partition(const struct cua__scatter_job *j, uint32_t
 		to += cua_port_shuffle_u32(CUA__ALL_LANES, total, 0);
 		CUA__UNROLL
 		for (uint32_t k = 0; k < CUA__SCATTER_READS; k++)
-			if (at[k] != ~0u) {
+			if (at[k] != CUA__SCATTER_NONE) {
 				CUA_WRITE(sh->key[to], at[k]);
 				cua__scatter_set_value(
 					sh->value, to,
