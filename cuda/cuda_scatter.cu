@@ -55,17 +55,19 @@ __global__ void skip_kernel(uint64_t *skipped, uint64_t n)
 }
 
 /* TYPE is NONE for integers and keys, whose type is a variable. */
-template <enum cua_type TYPE, enum cua__scatter_cell CELL, int ROWS>
+template <enum cua_type TYPE, enum cua__scatter_cell CELL, enum cua__scatter_path PATH>
 __global__ void __launch_bounds__(ACCUMULATE_THREADS, 1)
 	accumulate_kernel(const __grid_constant__ struct cua__scatter_job j, unsigned pass)
 {
 	extern __shared__ uint32_t memory[];
 	const enum cua_type type = TYPE == CUA_NONE ? j.s.type : TYPE;
 	const uint32_t size = TYPE == CUA_NONE ? j.size : cua__element_size(TYPE);
-	const uint32_t value = ROWS || TYPE == CUA_NONE ? j.value_size : TYPE == CUA_F64 ? 8 : 4;
+	const uint32_t value = PATH == CUA__SCATTER_ROWS || TYPE == CUA_NONE ? j.value_size
+			       : TYPE == CUA_F64                             ? 8
+									     : 4;
 
 	cua__scatter_accumulate(&j, pass, (struct cua__scatter_block *)known(memory), size, value,
-				ROWS, type, CELL);
+				PATH, type, CELL);
 }
 
 template <enum cua_type TYPE>
@@ -121,7 +123,6 @@ static uint32_t log2_up(uint64_t v)
 static uint32_t block_bytes(const struct cua__scatter_job *j)
 {
 	return (uint32_t)offsetof(struct cua__scatter_block, is_dirty) +
-	       (j->rows ? 0 : ACCUMULATE_THREADS / 32 * cua__scatter_queue_bytes(j->value_size)) +
 	       4 * (cua__scatter_dirty_words(j->cells) +
 		    cua__scatter_cell_words(j->cell) * j->cells);
 }
@@ -139,7 +140,8 @@ static void plan_single(struct cua__scatter_job *j, uint32_t log_rows, unsigned 
 	/* so that dirty cells have room for digits */
 	while (((j->columns << j->span) < targets))
 		j->span++;
-	while (j->copies < 16 && targets * j->copies * 2 <= j->cells &&
+	/* half of the memory is left to the L1, where loads wait for their data */
+	while (j->copies < 16 && targets * j->copies * 2 <= j->cells / 2 &&
 	       elements >= (uint64_t)targets * j->copies * 4)
 		j->copies *= 2;
 	j->cells = targets * j->copies;
@@ -344,19 +346,29 @@ template <int ROWS> static partition_fn *partition_of(const struct cua__scatter_
 	return j->value_size == 4 ? partition_kernel<8, 4, ROWS> : partition_kernel<8, 8, ROWS>;
 }
 
-template <int ROWS> static accumulate_fn *accumulate_of(const struct cua__scatter_job *j)
+template <enum cua__scatter_path PATH>
+static accumulate_fn *kernel_of(const struct cua__scatter_job *j)
 {
 	switch (j->cell) {
-	case CUA__CELL_ADD32: return accumulate_kernel<CUA_NONE, CUA__CELL_ADD32, ROWS>;
-	case CUA__CELL_ADD64: return accumulate_kernel<CUA_NONE, CUA__CELL_ADD64, ROWS>;
-	case CUA__CELL_MAX32: return accumulate_kernel<CUA_NONE, CUA__CELL_MAX32, ROWS>;
-	case CUA__CELL_MAX64: return accumulate_kernel<CUA_NONE, CUA__CELL_MAX64, ROWS>;
-	case CUA__CELL_WINDOWS: return accumulate_kernel<CUA_F64, CUA__CELL_WINDOWS, ROWS>;
+	case CUA__CELL_ADD32: return accumulate_kernel<CUA_NONE, CUA__CELL_ADD32, PATH>;
+	case CUA__CELL_ADD64: return accumulate_kernel<CUA_NONE, CUA__CELL_ADD64, PATH>;
+	case CUA__CELL_MAX32: return accumulate_kernel<CUA_NONE, CUA__CELL_MAX32, PATH>;
+	case CUA__CELL_MAX64: return accumulate_kernel<CUA_NONE, CUA__CELL_MAX64, PATH>;
+	case CUA__CELL_WINDOWS: return accumulate_kernel<CUA_F64, CUA__CELL_WINDOWS, PATH>;
 	default: break;
 	}
-	return j->s.type == CUA_F16    ? accumulate_kernel<CUA_F16, CUA__CELL_HALVES, ROWS>
-	       : j->s.type == CUA_BF16 ? accumulate_kernel<CUA_BF16, CUA__CELL_HALVES, ROWS>
-				       : accumulate_kernel<CUA_F32, CUA__CELL_HALVES, ROWS>;
+	return j->s.type == CUA_F16    ? accumulate_kernel<CUA_F16, CUA__CELL_HALVES, PATH>
+	       : j->s.type == CUA_BF16 ? accumulate_kernel<CUA_BF16, CUA__CELL_HALVES, PATH>
+				       : accumulate_kernel<CUA_F32, CUA__CELL_HALVES, PATH>;
+}
+
+static accumulate_fn *accumulate_of(const struct cua__scatter_job *j)
+{
+	switch (cua__scatter_path_of(j)) {
+	case CUA__SCATTER_ROWS: return kernel_of<CUA__SCATTER_ROWS>(j);
+	case CUA__SCATTER_ALL: return kernel_of<CUA__SCATTER_ALL>(j);
+	default: return kernel_of<CUA__SCATTER_SOME>(j);
+	}
 }
 
 template <enum cua_type TYPE, enum cua__scatter_cell CELL>
@@ -425,7 +437,7 @@ static enum cua_status run_passes(struct cua_context *ctx, const struct cua__sca
 /* Runs a planned call. */
 static enum cua_status run_job(struct cua_context *ctx, struct cua__scatter_job *j, char *scratch)
 {
-	accumulate_fn *accumulate = j->rows ? accumulate_of<1>(j) : accumulate_of<0>(j);
+	accumulate_fn *accumulate = accumulate_of(j);
 	enum cua_status status = cua__permit_shared(ctx, (const void *)accumulate);
 	const uint32_t items = j->direct_parts * (j->tiles << j->subs);
 	size_t zeros;

@@ -996,7 +996,14 @@ planted 'an overflow of a scatter that nobody sees' scatter_cells \
 planted 'a digit of a scatter whose limit is worth twice as much' scatter_values \
   's/move >> 32/move >> 31/' scatter
 planted 'a cell of a scatter that is clean although an element did not fit' scatter_cells \
-  '/cua__scatter_misfit(const/,/^}/s/1u << target % 32/0/' scatter
+  '/cua__scatter_make_dirty(struct/,/^}/s/1u << target % 32/0/' scatter
+planted 'an element of a list of a scatter that is lost' scatter_kernel 's/if (first == k)/if (0)/' scatter
+planted 'an element for a full list of a scatter that is lost' scatter_cells \
+  's/cua__scatter_make_dirty(sh, target, at >= CUA__SCATTER_ODD);/if (at < CUA__SCATTER_ODD) cua__scatter_make_dirty(sh, target, 0); else cua_port_store_b32(\&sh->again, 1, CUA__SCATTER_IN_BLOCK);/' \
+  scatter
+planted 'an infinity in a list of a scatter that is lost' scatter_results 's/flags |= p.flags;/;/' scatter
+planted 'digits of shared cells that are rounded before they are there' scatter_kernel \
+  '/^CUA_FORCE void cua__scatter_put_shared(/,/^}/{/CUA_WRITE(digit\[i + k/{n;n;s/cua_port_sync_block();/;/;};}' scatter
 planted 'cells of a scatter that are stored before all elements are there' scatter_kernel \
   '/cua__scatter_traverse(j, &c, &t,/{n;s/cua_port_sync_block();/;/;}' scatter
 planted 'dirty cells of a scatter that are numbered while others clear them' scatter_kernel \
@@ -1019,10 +1026,10 @@ planted 'a stage of a scatter that is filled before all know that it is not full
   '/^CUA_FORCE void cua__scatter_partition(/,/^}/{/^		else$/{n;s/cua_port_sync_block();/;/;};}' scatter
 planted 'records of a scatter whose order is read too early' scatter_partition \
   '/CUA_WRITE(sh->order\[position/{n;n;n;s/cua_port_sync_block();/;/;}' scatter
-planted 'a queue of a scatter that is overwritten before it is read' scatter_traverse \
-  '/the entries may be overwritten now/{n;s/cua_port_sync_warp(CUA__ALL_LANES);/;/;}' scatter
-planted 'a queue of a scatter that is read before it is written' scatter_traverse \
-  '/tail += cua_port_popc_u32(kept);/{n;n;s/cua_port_sync_warp(CUA__ALL_LANES);/;/;}' scatter
+planted 'an element of another sub-range that is added' scatter_traverse \
+  's/bits\[k\] = is ? bits\[k\] : 0;/;/' scatter
+planted 'an element that no row has and is added' scatter_traverse \
+  's/bits\[k\] = mine >> k & 1 ? bits\[k\] : 0;/;/' scatter
 planted 'a slot of a cache that two targets take' scatter_global \
   '/tag = cua_port_cas_b32(/{N;s/.*/cua_port_store_b32(\&cache->tag[slot], (uint32_t)target, CUA__SCATTER_IN_BLOCK);/;}' \
   scatter
@@ -1228,7 +1235,8 @@ planted 'halves of a scatter that nobody completes' scatter_cells 's/odd >> 31 &
 planted 'a carry of an upper half in the wrong direction' scatter_cells 's/high >> 31 ? 0 - 0x10000u : 0x10000u/high >> 31 ? 0x10000u : 0 - 0x10000u/' scatter
 planted 'a carry of a lower half in the wrong direction' scatter_cells 's/low >> 31 ? 0 - 1u : 1u/low >> 31 ? 1u : 0 - 1u/' scatter
 planted 'carries that are moved and stay' scatter_cells 's/cua_port_cas_b32(carries, sum, 0,/cua_port_cas_b32(carries, sum, sum,/' scatter
-planted 'a skipped row that is added to halves' scatter_cells 's/is ? cua__scatter_f32_bits(type, bits\[k\]) : 0/cua__scatter_f32_bits(type, bits[k])/' scatter
+planted 'a skipped row that is added to halves' scatter_traverse \
+  's/bits\[k\] = is ? x->word\[k\] : 0;/bits[k] = x->word[k];/' scatter
 planted 'a clean cell of halves whose carries are lost' scatter_results 's/ || CUA_READ(c->word\[number + 2 \* c->cells\])//' scatter
 planted 'an infinity in a sum of few groups that is lost' group_by_few \
   '/^CUA_FORCE void cua__few_misfit(/,/^}/s/p.flags,/0 * p.flags,/'

@@ -7,6 +7,7 @@
 /* the checker needs words of 4 bytes */
 #define CUA__SCATTER_ORDER uint32_t
 #define CUA__SCATTER_CARRIES 2
+#define CUA__SCATTER_ODD 6u
 
 #include <stdio.h>
 #include <string.h>
@@ -24,7 +25,7 @@ enum {
 	MOST_ROOM = 1024, /* records of a pass */
 	MOST_REGIONS = 48,
 	MOST_PASSES = 16,
-	MOST_SHARED = 1 << 19, /* words of 64 bits */
+	MOST_SHARED = 1 << 20, /* words of 64 bits */
 	MOST_PLANES = 3 * MOST_OUT
 };
 
@@ -34,8 +35,9 @@ enum {
  * the direction of most elements, upwards if the number of targets is odd.
  */
 enum elements { TAME, WILD, CROWDED, FULL };
-/* ONE_REGION: almost all targets are in region 1. FREQUENT: half of them are target 5. */
-enum targets { EVEN, ONE_REGION, FREQUENT };
+/* ONE_REGION: almost all targets are in region 1. FREQUENT: half of them are target 5. WITHIN: none is
+ * out of range. */
+enum targets { EVEN, ONE_REGION, FREQUENT, WITHIN };
 
 /* 0 stands for the most frequent value. */
 struct shape {
@@ -50,6 +52,7 @@ struct shape {
 	uint32_t part, most;      /* 0: no shared cells of a pass */
 	uint32_t direct_parts;
 	uint32_t planes;
+	int wide_rows; /* 1: the numbers of rows have 64 bits */
 	int in_digits; /* 1 or -1: digits of shared cells begin near this limit */
 	unsigned blocks;
 };
@@ -148,7 +151,7 @@ static uint64_t make_index(const struct shape *p)
 
 	if (p->elements == CROWDED || p->elements == FULL)
 		return 0;
-	if (random % 16 == 0)
+	if (p->indexes != WITHIN && random % 16 == 0)
 		return random % 3 ? p->targets + random % 5 : ~(uint64_t)0;
 	if (p->indexes == FREQUENT && random % 2)
 		return 5 % p->targets;
@@ -294,7 +297,7 @@ static void plan(const struct shape *p)
 	if (job.columns > CUA__SCATTER_COLUMNS)
 		job.columns = CUA__SCATTER_COLUMNS;
 	job.tiles = (p->width + job.columns - 1) / job.columns;
-	job.value_size = !job.rows && job.size == 8 ? 8 : 4;
+	job.value_size = (job.rows ? p->wide_rows : job.size == 8) ? 8 : 4;
 	job.span = log2_of(job.cells / job.copies / job.columns);
 	job.regions = ((p->targets - 1) >> (job.span + job.subs)) + 1;
 	job.digits = cua__scatter_is_float(job.cell)
@@ -446,8 +449,8 @@ static void body(void)
 			if (simt_lane() == 0 && pass_check(p))
 				simt_fail(pass_check(p));
 		}
-		cua__scatter_accumulate(&job, p, memory, job.size, job.value_size, job.rows,
-					job.s.type, job.cell);
+		cua__scatter_accumulate(&job, p, memory, job.size, job.value_size,
+					cua__scatter_path_of(&job), job.s.type, job.cell);
 		simt_next_kernel(&arrived);
 	}
 }
@@ -611,6 +614,28 @@ START_TEST(single)
 		 .targets = 32,
 		 .copies = 2,
 		 .blocks = 1},
+		/* room for the digits of many shared cells in shared memory */
+		{.type = CUA_F32,
+		 .elements = WILD,
+		 .n = 302,
+		 .targets = 100,
+		 .cells = 512,
+		 .copies = 4,
+		 .direct_parts = 3},
+		/* few odd elements, in a list */
+		{.type = CUA_F32,
+		 .elements = WILD,
+		 .n = 64,
+		 .targets = 9,
+		 .copies = 2,
+		 .blocks = 1},
+		{.type = CUA_F16,
+		 .result = CUA_F32,
+		 .elements = WILD,
+		 .n = 60,
+		 .targets = 2,
+		 .overwrite = 1,
+		 .blocks = 1},
 		{.type = CUA_F32,
 		 .elements = WILD,
 		 .indexes = FREQUENT,
@@ -712,6 +737,24 @@ START_TEST(rows)
 		 .room = 26,
 		 .part = 7,
 		 .most = 10},
+		/* rows with all columns of a tile, from the input and from records */
+		{.type = CUA_F32,
+		 .indexes = WITHIN,
+		 .width = 64,
+		 .n = 135,
+		 .targets = 8,
+		 .cells = 512,
+		 .blocks = 1},
+		{.type = CUA_F32,
+		 .elements = WILD,
+		 .indexes = WITHIN,
+		 .width = 64,
+		 .n = 130,
+		 .targets = 8,
+		 .cells = 256,
+		 .fan = 2,
+		 .room = 130,
+		 .wide_rows = 1},
 		{.type = CUA_I32,
 		 .index_size = 8,
 		 .width = 3,

@@ -10,12 +10,15 @@
 #include "kernels/scatter_partition.h"
 #include "kernels/scatter_values.h"
 
-#define CUA__SCATTER_NONE 0xffffffffu
 /* Elements that cua__scatter_add_halves takes at most. */
 #define CUA__SCATTER_HALVES 4u
 /* Carries from which on a cell of halves is relieved: half of the most that it can hold. */
 #ifndef CUA__SCATTER_CARRIES
 #define CUA__SCATTER_CARRIES (1 << 14)
+#endif
+/* Elements of a block's list. */
+#ifndef CUA__SCATTER_ODD
+#define CUA__SCATTER_ODD 64u
 #endif
 /* Powers of two between the largest sampled element and the limit of a window. */
 #define CUA__SCATTER_ROOM 4
@@ -44,15 +47,23 @@ struct cua__scatter_item {
 	int valid;
 };
 
+/* An element that its cell of halves does not hold. */
+struct cua__scatter_odd {
+	uint32_t target, bits;
+};
+
 /* Shared memory of an accumulation; the words of the cells follow. */
 struct cua__scatter_block {
 	struct cua__scatter_item item;
 	uint32_t region;
 	uint32_t top;   /* of the sampled elements */
 	uint32_t dirty; /* dirty cells that have a number in this round */
+	uint32_t again; /* 1: the elements of dirty cells are added again */
+	uint32_t odds;  /* elements for the list, which may lack room */
 	uint32_t inside;
 	uint32_t last;
-	uint32_t reserved[3];
+	uint32_t reserved;
+	struct cua__scatter_odd odd[CUA__SCATTER_ODD];
 	/* a bit for each dirty cell */
 	uint32_t is_dirty[1];
 };
@@ -76,32 +87,14 @@ CUA_FORCE uint32_t cua__scatter_cell_words(enum cua__scatter_cell cell)
 	}
 }
 
-/* Elements that a warp collects before its lanes add them: a power of two. */
-#define CUA__SCATTER_QUEUE 128u
-
-/* A warp's elements of its sub-range, in shared memory; their upper words are elsewhere. */
-struct cua__scatter_queue {
-	uint32_t target[CUA__SCATTER_QUEUE];
-	uint32_t low[CUA__SCATTER_QUEUE];
-};
-
-/* Bytes of a warp's queue, with the upper words of elements of 8 bytes. */
-CUA_FORCE uint32_t cua__scatter_queue_bytes(uint32_t value_size)
-{
-	return (uint32_t)sizeof(struct cua__scatter_queue) +
-	       (value_size == 8 ? 4 * CUA__SCATTER_QUEUE : 0);
-}
-
 /* A block's view of its cells. */
 struct cua__scatter_cells {
 	struct cua__scatter_block *sh;
-	struct cua__scatter_queue *queue; /* of each warp */
-	uint32_t *queue_high;             /* the upper words of all queues */
-	uint32_t *word;                   /* planes of `cells` words */
+	uint32_t *word; /* planes of `cells` words */
 	uint32_t cells;
-	uint32_t size;         /* of an element; a constant if its type is */
-	uint32_t copy, copies; /* the caller's copy */
-	int at;                /* of a float: the position of the lower unit */
+	uint32_t size;   /* of an element; a constant if its type is */
+	uint32_t copies; /* of a target's cell, a power of two up to 32; each lane has one */
+	int at;          /* of a float: the position of the lower unit */
 	/* WINDOWS: the unit 2^k and 2^-k, of the upper window */
 	double unit, scale;
 	/* of the lower unit */
@@ -110,6 +103,12 @@ struct cua__scatter_cells {
 	uint64_t *share;           /* shared cells, or NULL */
 	uint32_t share_words;
 };
+
+/* The caller's copy of the cell of a target. */
+CUA_FORCE uint32_t cua__scatter_copy(const struct cua__scatter_cells *c, uint32_t target)
+{
+	return target * c->copies + (cua_port_lane() & (c->copies - 1));
+}
 
 /* Adds an element to digits and flags. */
 CUA_FORCE void cua__scatter_add_exact(const struct cua__scatter_job *j, uint64_t *digit,
@@ -140,6 +139,14 @@ CUA_FORCE int cua__scatter_add64(uint32_t *low, uint32_t *high, int64_t v)
 	return up >> 31 ? -1 : 1;
 }
 
+/* Makes a cell dirty. again: 1 if its elements must be added again. */
+CUA_FORCE void cua__scatter_make_dirty(struct cua__scatter_block *sh, uint32_t target, int again)
+{
+	cua_port_or_b32(&sh->is_dirty[target / 32], 1u << target % 32, CUA__SCATTER_IN_BLOCK);
+	if (again)
+		cua_port_store_b32(&sh->again, 1, CUA__SCATTER_IN_BLOCK);
+}
+
 /* A cell that cannot hold its sum, by 2^64 `by` units at position `at`. */
 CUA_FORCE void cua__scatter_overflow(const struct cua__scatter_job *j,
 				     const struct cua__scatter_cells *c, uint32_t target, int by,
@@ -150,8 +157,7 @@ CUA_FORCE void cua__scatter_overflow(const struct cua__scatter_job *j,
 					at + 64 - 32 * cua__scatter_low(j->sum_type),
 					CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
 	else
-		cua_port_or_b32(&c->sh->is_dirty[target / 32], 1u << target % 32,
-				CUA__SCATTER_IN_BLOCK);
+		cua__scatter_make_dirty(c->sh, target, 1);
 }
 
 /* An element that does not fit the window. */
@@ -163,8 +169,7 @@ CUA_FORCE void cua__scatter_misfit(const struct cua__scatter_job *j,
 		cua__scatter_add_exact(j, c->share + (uint64_t)target * c->share_words, p,
 				       CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
 	else
-		cua_port_or_b32(&c->sh->is_dirty[target / 32], 1u << target % 32,
-				CUA__SCATTER_IN_BLOCK);
+		cua__scatter_make_dirty(c->sh, target, 1);
 }
 
 /* 2^k for a normal number. */
@@ -241,7 +246,7 @@ CUA_FORCE void cua__scatter_add_windows(const struct cua__scatter_job *j,
 	/* exact: a multiple of the last bit of d, and at most half a unit */
 	const double rest = cua_port_fma_rn_f64(-upper, c->unit, d);
 	const int64_t v = cua__scatter_magic_integer(cua__bits_f64(t));
-	uint32_t *low = c->word + target * c->copies + c->copy, *high = low + c->cells;
+	uint32_t *low = c->word + cua__scatter_copy(c, target), *high = low + c->cells;
 	int64_t v_low;
 	int by;
 
@@ -277,8 +282,8 @@ CUA_FORCE int32_t cua__scatter_high_carries(uint32_t carries)
 /* The place of parts of a sum that a cell of halves cannot hold: digits, or the cell becomes dirty. */
 struct cua__scatter_rest {
 	uint64_t *digit; /* of the shared cell, or NULL */
-	uint32_t *dirty; /* the word of the cell's bit */
-	uint32_t bit;
+	struct cua__scatter_block *sh;
+	uint32_t target;
 };
 
 /* Adds to the carries of a cell. While there are too many, a thread that sees that moves them. */
@@ -296,7 +301,7 @@ CUA_FORCE void cua__scatter_add_carries(struct cua__scatter_rest r, uint32_t *ca
 		if (low < most && low > -most && high < most && high > -most)
 			return;
 		if (!r.digit) {
-			cua_port_or_b32(r.dirty, r.bit, CUA__SCATTER_IN_BLOCK);
+			cua__scatter_make_dirty(r.sh, r.target, 1);
 			return;
 		}
 		seen = cua_port_cas_b32(carries, sum, 0, CUA__SCATTER_IN_BLOCK);
@@ -318,6 +323,18 @@ CUA_FORCE uint32_t cua__scatter_f32_bits(enum cua_type type, uint64_t bits)
 	return type == CUA_F32 ? (uint32_t)bits : cua__bits_f32(cua__element_f32(type, bits));
 }
 
+/* Adds an element to the list of the block. Without room, it is added again. */
+CUA_FORCE void cua__scatter_add_odd(struct cua__scatter_block *sh, uint32_t target, uint32_t bits)
+{
+	const uint32_t at = cua_port_fetch_add_u32(&sh->odds, 1, CUA__SCATTER_IN_BLOCK);
+
+	cua__scatter_make_dirty(sh, target, at >= CUA__SCATTER_ODD);
+	if (at >= CUA__SCATTER_ODD)
+		return;
+	CUA_WRITE(sh->odd[at].target, target);
+	CUA_WRITE(sh->odd[at].bits, bits);
+}
+
 /* Completes the addition of an element to halves that had these old values. */
 CUA__RARE void cua__scatter_complete(const struct cua__scatter_job *j, struct cua__scatter_rest r,
 				     uint32_t *carries, enum cua_type type, uint64_t bits,
@@ -332,7 +349,7 @@ CUA__RARE void cua__scatter_complete(const struct cua__scatter_job *j, struct cu
 			cua__scatter_add_exact(j, r.digit, cua__scatter_parts(type, bits),
 					       CUA_SCOPE_DEVICE, CUA_SPACE_GLOBAL);
 		else
-			cua_port_or_b32(r.dirty, r.bit, CUA__SCATTER_IN_BLOCK);
+			cua__scatter_add_odd(r.sh, r.target, (uint32_t)bits);
 		return;
 	}
 	if (cua__halves_passed(old_high, high) >> 31)
@@ -348,14 +365,14 @@ CUA_FORCE struct cua__scatter_rest cua__scatter_rest_of(const struct cua__scatte
 	struct cua__scatter_rest r;
 
 	r.digit = c->share ? c->share + (uint64_t)target * c->share_words : NULL;
-	r.dirty = &c->sh->is_dirty[target / 32];
-	r.bit = 1u << target % 32;
+	r.sh = c->sh;
+	r.target = target;
 	return r;
 }
 
 /*
- * Adds elements of a float type to cells of halves; a target of NONE is none. They are completed after
- * all additions, by one branch. n and type are constants.
+ * Adds elements of a float type to cells of halves. They are completed after all additions, by one
+ * branch. n and type are constants.
  */
 CUA_FORCE void cua__scatter_add_halves(const struct cua__scatter_job *j,
 				       const struct cua__scatter_cells *c, const uint32_t *target,
@@ -365,20 +382,16 @@ CUA_FORCE void cua__scatter_add_halves(const struct cua__scatter_job *j,
 
 	CUA__UNROLL
 	for (uint32_t k = 0; k < n; k++) {
-		const int is = target[k] != CUA__SCATTER_NONE;
-		/* nothing is 0 for the first target, so that lanes do not part */
-		uint32_t *word = c->word + (is ? target[k] : 0) * c->copies + c->copy;
+		uint32_t *word = c->word + cua__scatter_copy(c, target[k]);
 
-		odd |= cua__halves_add(CUA_F32, is ? cua__scatter_f32_bits(type, bits[k]) : 0,
-				       &c->halves, word, word + c->cells, old[k]);
+		odd |= cua__halves_add(CUA_F32, cua__scatter_f32_bits(type, bits[k]), &c->halves,
+				       word, word + c->cells, old[k]);
 	}
 	CUA__UNROLL
 	for (uint32_t k = 0; odd >> 31 && k < n; k++)
-		if (target[k] != CUA__SCATTER_NONE)
-			cua__scatter_complete(j, cua__scatter_rest_of(c, target[k]),
-					      c->word + 2 * c->cells + target[k] * c->copies +
-						      c->copy,
-					      type, bits[k], old[k][0], old[k][1], c->halves.limit);
+		cua__scatter_complete(j, cua__scatter_rest_of(c, target[k]),
+				      c->word + 2 * c->cells + cua__scatter_copy(c, target[k]),
+				      type, bits[k], old[k][0], old[k][1], c->halves.limit);
 }
 
 /* Adds an element; type is a constant if it is a float type and is added. */
@@ -386,7 +399,7 @@ CUA_FORCE void cua__scatter_combine(const struct cua__scatter_job *j,
 				    const struct cua__scatter_cells *c, uint32_t target,
 				    uint64_t bits, enum cua_type type, enum cua__scatter_cell cell)
 {
-	const uint32_t i = target * c->copies + c->copy;
+	const uint32_t i = cua__scatter_copy(c, target);
 	uint64_t v;
 
 	switch (cell) {

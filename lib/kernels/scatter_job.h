@@ -90,4 +90,18 @@ struct cua__scatter_job {
 	void *values;     /* of records: the element, or the row of x */
 };
 
+/* How a block traverses the elements of an item. */
+enum cua__scatter_path {
+	CUA__SCATTER_SOME, /* records, or rows of an element of the input; some are of other items */
+	CUA__SCATTER_ALL,  /* rows of an element of the input; all in range are of the item */
+	CUA__SCATTER_ROWS  /* rows of several elements */
+};
+
+CUA_FORCE enum cua__scatter_path cua__scatter_path_of(const struct cua__scatter_job *j)
+{
+	return j->rows                       ? CUA__SCATTER_ROWS
+	       : j->regions == 1 && !j->subs ? CUA__SCATTER_ALL
+					     : CUA__SCATTER_SOME;
+}
+
 #endif /* CUATOMIC_KERNELS_SCATTER_JOB_H */

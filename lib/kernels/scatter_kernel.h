@@ -8,9 +8,10 @@
  * it sees first. Sums of f64 have two integers of 64 bits. Sums of narrower floats have two of 32
  * bits, the halves of the sum, and a word with the carries of both (halves.h). An element fits if it is
  * a multiple of the lower unit and not too large. A cell that gets an element that does not fit, or
- * whose integers overflow, is dirty. Its elements are added again, to digits like those of struct
- * cua_exact, by a second traversal of the block's elements. So the result depends on the elements
- * alone, and the windows only on the speed.
+ * whose integers overflow, is dirty. Few such elements of halves are in a list of the block, and added
+ * to the sum of their cell. Else the elements of dirty cells are added again, to digits like those of
+ * struct cua_exact, by a second traversal of the block's elements. So the result depends on the
+ * elements alone, and the windows only on the speed.
  *
  * If a sub-range has many elements, several blocks share it. Each adds its cells to digits in global
  * memory, and the block that arrives last rounds them. There an element that does not fit, or an
@@ -168,6 +169,27 @@ CUA_FORCE int cua__scatter_has_dirty(const struct cua__scatter_cells *c)
 	return (int)cua_port_sync_block_or(mine != 0);
 }
 
+/*
+ * Stores the results of dirty cells of halves from these and the list, if they lack no other element. A
+ * thread has the first entry of a target.
+ */
+CUA__RARE void cua__scatter_put_odds(const struct cua__scatter_job *j,
+				     const struct cua__scatter_cells *c,
+				     const struct cua__scatter_item *t, int rows,
+				     enum cua_type type)
+{
+	for (uint32_t k = cua_port_thread(); k < CUA_READ(c->sh->odds);
+	     k += cua_port_block_size()) {
+		const uint32_t cell = CUA_READ(c->sh->odd[k].target);
+		uint32_t first = 0;
+
+		while (CUA_READ(c->sh->odd[first].target) != cell)
+			first++;
+		if (first == k)
+			cua__scatter_put_odd(j, c, cua__scatter_target(j, t, cell, rows), k, type);
+	}
+}
+
 /* Adds the elements of dirty cells to digits, and stores the results, in rounds. */
 CUA__RARE void cua__scatter_dirty(const struct cua__scatter_job *j,
 				  const struct cua__scatter_cells *c,
@@ -218,6 +240,59 @@ CUA__RARE void cua__scatter_dirty(const struct cua__scatter_job *j,
 	} while (cua__scatter_has_dirty(c));
 }
 
+/*
+ * Stores the results of shared cells of floats. The digits are copied to shared memory, in place of the
+ * block's cells, because a sum reads and changes each of them. They stay in global memory if there is
+ * room for the targets of few threads only.
+ */
+CUA_FORCE void cua__scatter_put_shared(const struct cua__scatter_job *j,
+				       const struct cua__scatter_cells *c,
+				       const struct cua__scatter_item *t, int rows,
+				       enum cua__scatter_cell cell)
+{
+	const uint32_t thread = cua_port_thread(), threads = cua_port_block_size();
+	const uint32_t targets = c->cells / c->copies;
+	const uint32_t most = cua__scatter_cell_words(cell) * c->cells / 2 / j->digits;
+	uint64_t *digit = (uint64_t *)(void *)c->word;
+
+	if (most < threads / 4) {
+		for (uint32_t i = thread; i < targets; i += threads) {
+			const uint64_t target = cua__scatter_target(j, t, i, rows);
+
+			if (target != ~(uint64_t)0)
+				cua__scatter_put_digits(j, target,
+							c->share + (uint64_t)i * j->digits);
+		}
+		return;
+	}
+	for (uint32_t first = 0; first < targets; first += most) {
+		const uint32_t count = targets - first < most ? targets - first : most;
+		const uint64_t *from = c->share + (uint64_t)first * j->digits;
+
+		for (uint32_t i = thread; i < count * j->digits; i += 8 * threads) {
+			uint64_t v[8];
+
+			CUA__UNROLL
+			for (uint32_t k = 0; k < 8; k++)
+				v[k] = i + k * threads < count * j->digits
+					       ? CUA_READ(from[i + k * threads])
+					       : 0;
+			CUA__UNROLL
+			for (uint32_t k = 0; k < 8; k++)
+				if (i + k * threads < count * j->digits)
+					CUA_WRITE(digit[i + k * threads], v[k]);
+		}
+		cua_port_sync_block();
+		for (uint32_t i = thread; i < count; i += threads) {
+			const uint64_t target = cua__scatter_target(j, t, first + i, rows);
+
+			if (target != ~(uint64_t)0)
+				cua__scatter_put_digits(j, target, digit + i * j->digits);
+		}
+		cua_port_sync_block();
+	}
+}
+
 /* Adds the block's cells to the shared cells; the last block stores the results. */
 CUA__RARE void cua__scatter_share(const struct cua__scatter_job *j,
 				  const struct cua__scatter_cells *c,
@@ -238,16 +313,13 @@ CUA__RARE void cua__scatter_share(const struct cua__scatter_job *j,
 	cua_port_sync_block();
 	if (!CUA_READ(c->sh->last))
 		return;
-	for (uint32_t i = thread; i < targets; i += threads) {
+	if (cua__scatter_is_float(cell))
+		cua__scatter_put_shared(j, c, t, rows, cell);
+	for (uint32_t i = thread; !cua__scatter_is_float(cell) && i < targets; i += threads) {
 		const uint64_t target = cua__scatter_target(j, t, i, rows);
-		uint64_t *digit = c->share + (uint64_t)i * c->share_words;
 
-		if (target == ~(uint64_t)0)
-			continue;
-		if (cua__scatter_is_float(cell))
-			cua__scatter_put_digits(j, target, digit);
-		else
-			cua__scatter_put_word(j, target, CUA_READ(*digit),
+		if (target != ~(uint64_t)0)
+			cua__scatter_put_word(j, target, CUA_READ(c->share[i]),
 					      cua__scatter_old(j, target), cell);
 	}
 	if (thread == 0) {
@@ -259,19 +331,19 @@ CUA__RARE void cua__scatter_share(const struct cua__scatter_job *j,
 	}
 }
 
-/* Stores the results of all cells that are not dirty. */
+/* Stores the results of all cells that are not dirty. simple: as cua__scatter_is_simple; a constant. */
 CUA_FORCE void cua__scatter_put_cells(const struct cua__scatter_job *j,
 				      const struct cua__scatter_cells *c,
 				      const struct cua__scatter_item *t, int rows,
-				      enum cua__scatter_cell cell)
+				      enum cua__scatter_cell cell, int simple)
 {
 	const uint32_t thread = cua_port_thread(), threads = cua_port_block_size();
 	const uint32_t count = c->cells / c->copies;
 
 	for (uint32_t first = thread; first < count; first += 4 * threads) {
 		uint64_t target[4], old[4];
+		uint32_t old32[4];
 
-		/* the loads of old values first: a load does not pass a store */
 		CUA__UNROLL
 		for (uint32_t k = 0; k < 4; k++) {
 			const uint32_t i = first + k * threads;
@@ -279,22 +351,35 @@ CUA_FORCE void cua__scatter_put_cells(const struct cua__scatter_job *j,
 			target[k] = ~(uint64_t)0;
 			if (i < count && !(CUA_READ(c->sh->is_dirty[i / 32]) >> i % 32 & 1))
 				target[k] = cua__scatter_target(j, t, i, rows);
-			old[k] = target[k] != ~(uint64_t)0 ? cua__scatter_old(j, target[k]) : 0;
 		}
+		/* the loads of old values together: a load does not pass a store */
+		CUA__UNROLL
+		for (uint32_t k = 0; k < 4; k++) {
+			const int is = target[k] != ~(uint64_t)0;
+
+			old[k] = !simple && is ? cua__scatter_old(j, target[k]) : 0;
+			old32[k] = 0;
+			if (simple && is && !j->s.overwrite)
+				old32[k] = CUA_READ(((const cua__raw32 *)j->s.out)[target[k]]);
+		}
+		CUA__UNROLL
+		for (uint32_t k = 0; simple && k < 4; k++)
+			old[k] = old32[k];
 		CUA__UNROLL
 		for (uint32_t k = 0; k < 4; k++)
 			if (target[k] != ~(uint64_t)0)
 				cua__scatter_put_cell(j, c, first + k * threads, target[k], old[k],
-						      cell);
+						      cell, simple);
 	}
 }
 
-/* size, value_size and type of floats, rows and cell are constants. */
+/* size, value_size and type of floats, path and cell are constants. */
 CUA_FORCE void cua__scatter_accumulate(const struct cua__scatter_job *j, uint32_t number,
 				       struct cua__scatter_block *sh, uint32_t size,
-				       uint32_t value_size, int rows, enum cua_type type,
-				       enum cua__scatter_cell cell)
+				       uint32_t value_size, enum cua__scatter_path path,
+				       enum cua_type type, enum cua__scatter_cell cell)
 {
+	const int rows = path == CUA__SCATTER_ROWS;
 	const uint32_t thread = cua_port_thread(), threads = cua_port_block_size();
 	const uint32_t words = cua__scatter_cell_words(cell) * j->cells;
 	const uint32_t dirty_words = cua__scatter_dirty_words(j->cells);
@@ -304,16 +389,10 @@ CUA_FORCE void cua__scatter_accumulate(const struct cua__scatter_job *j, uint32_
 	if (cua__scatter_is_done(j) || (j->regions > 1 && number >= CUA_READ(j->state->passes)))
 		return;
 	c.sh = sh;
-	c.queue = (struct cua__scatter_queue *)(sh->is_dirty + dirty_words);
-	c.queue_high = (uint32_t *)(c.queue + threads / 32);
 	c.word = sh->is_dirty + dirty_words;
-	/* rows have no queue */
-	if (!rows)
-		c.word += threads / 32 * cua__scatter_queue_bytes(value_size) / 4;
 	c.size = size;
 	c.cells = j->cells;
 	c.copies = j->copies;
-	c.copy = thread & (j->copies - 1);
 	c.share_words = j->digits;
 	for (;;) {
 		struct cua__scatter_item t;
@@ -330,6 +409,8 @@ CUA_FORCE void cua__scatter_accumulate(const struct cua__scatter_job *j, uint32_
 		for (uint32_t i = thread; i < dirty_words; i += threads)
 			CUA_WRITE(sh->is_dirty[i], 0u);
 		if (thread == 0) {
+			CUA_WRITE(sh->again, 0u);
+			CUA_WRITE(sh->odds, 0u);
 			CUA_WRITE(sh->top, 0u);
 			CUA_WRITE(sh->inside, 0u);
 		}
@@ -346,7 +427,7 @@ CUA_FORCE void cua__scatter_accumulate(const struct cua__scatter_job *j, uint32_
 				&c, CUA_READ(sh->top) ? (int)CUA_READ(sh->top) : CUA__EXACT_POINT,
 				cell);
 		}
-		cua__scatter_traverse(j, &c, &t, value_size, rows, type, cell);
+		cua__scatter_traverse(j, &c, &t, value_size, path, type, cell);
 		cua_port_sync_block();
 		if (t.counts && thread == 0) {
 			if (t.parts > 1)
@@ -355,8 +436,10 @@ CUA_FORCE void cua__scatter_accumulate(const struct cua__scatter_job *j, uint32_
 			else if (j->s.skipped)
 				CUA_WRITE(*j->s.skipped, j->s.n - CUA_READ(sh->inside));
 		}
-		if (!c.share)
-			cua__scatter_put_cells(j, &c, &t, rows, cell);
+		if (!c.share && cua__scatter_is_simple(j, &c, cell))
+			cua__scatter_put_cells(j, &c, &t, rows, cell, 1);
+		else if (!c.share)
+			cua__scatter_put_cells(j, &c, &t, rows, cell, 0);
 		if (c.share || (cua__scatter_is_float(cell) && cua__scatter_has_dirty(&c))) {
 			/* copies: a variable that a function without inlining can reach is not in registers */
 			const struct cua__scatter_cells cold_c = c;
@@ -364,6 +447,8 @@ CUA_FORCE void cua__scatter_accumulate(const struct cua__scatter_job *j, uint32_
 
 			if (c.share)
 				cua__scatter_share(j, &cold_c, &cold_t, rows, cell);
+			else if (cell == CUA__CELL_HALVES && !CUA_READ(sh->again))
+				cua__scatter_put_odds(j, &cold_c, &cold_t, rows, type);
 			else
 				cua__scatter_dirty(j, &cold_c, &cold_t, value_size, rows, type,
 						   cell);

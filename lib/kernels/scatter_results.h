@@ -29,7 +29,8 @@ CUA_FORCE void cua__scatter_put(const struct cua__scatter_job *j, uint64_t targe
 CUA_FORCE uint64_t cua__scatter_target(const struct cua__scatter_job *j,
 				       const struct cua__scatter_item *t, uint32_t cell, int rows)
 {
-	const uint32_t row = rows ? cell / j->columns : cell;
+	/* columns: a power of two */
+	const uint32_t row = rows ? cell >> (cua_port_ffs_u32(j->columns) - 1) : cell;
 	const uint32_t column = rows ? cell & (j->columns - 1) : 0;
 
 	if (row >= t->rows || column >= t->columns)
@@ -77,9 +78,12 @@ CUA_FORCE struct cua__scatter_wide cua__scatter_read_window(const struct cua__sc
 							    enum cua__scatter_cell cell)
 {
 	struct cua__scatter_wide w = {0, 0, c->at};
-	const uint32_t *word = c->word + target * c->copies;
+	const uint32_t *first = c->word + target * c->copies;
 
-	for (uint32_t k = 0; k < c->copies; k++, word++)
+	for (uint32_t k = 0; k < c->copies; k++) {
+		/* the lanes have adjacent targets; a copy each, so that they use different banks */
+		const uint32_t *word = first + ((k + cua_port_lane()) & (c->copies - 1));
+
 		if (cell == CUA__CELL_HALVES) {
 			const uint32_t carries = CUA_READ(word[2 * c->cells]);
 
@@ -95,6 +99,7 @@ CUA_FORCE struct cua__scatter_wide cua__scatter_read_window(const struct cua__sc
 							   CUA_READ(word[3 * c->cells]))
 				       << CUA__SCATTER_LOW_BITS;
 		}
+	}
 	w.negative = (uint32_t)(w.magnitude >> 127);
 	if (w.negative)
 		w.magnitude = 0 - w.magnitude;
@@ -145,6 +150,43 @@ CUA_FORCE void cua__scatter_put_digits(const struct cua__scatter_job *j, uint64_
 		cua__scatter_put(j, target, sum);
 }
 
+/*
+ * Stores the sum of a cell of halves and the elements of its target in the list, of which entry k is the
+ * first. target is that of the result.
+ */
+CUA_FORCE void cua__scatter_put_odd(const struct cua__scatter_job *j,
+				    const struct cua__scatter_cells *c, uint64_t target, uint32_t k,
+				    enum cua_type type)
+{
+	const uint32_t cell = CUA_READ(c->sh->odd[k].target);
+	const int low = 32 * cua__scatter_low(j->sum_type);
+	struct cua__scatter_wide w = cua__scatter_read_window(c, cell, CUA__CELL_HALVES);
+	int64_t digit[CUA__SCATTER_DIGITS + 1] = {0};
+	int at = w.at - low;
+	uint32_t flags = 0;
+
+	/* the window may begin below the least number; then the bits there are 0 */
+	if (at < 0) {
+		w.magnitude >>= -at;
+		at = 0;
+	}
+	cua__exact_insert(digit, (int)w.negative, (uint64_t)w.magnitude, at);
+	if (w.magnitude >> 64)
+		cua__exact_insert(digit, (int)w.negative, (uint64_t)(w.magnitude >> 64), at + 64);
+	for (; k < CUA_READ(c->sh->odds); k++) {
+		struct cua__exact_parts p;
+
+		if (CUA_READ(c->sh->odd[k].target) != cell)
+			continue;
+		p = cua__scatter_parts(type, CUA_READ(c->sh->odd[k].bits));
+		flags |= p.flags;
+		if (!p.flags)
+			cua__exact_insert(digit, p.negative, p.mantissa, p.at - low);
+	}
+	digit[j->digits - 1] = flags;
+	cua__scatter_put_digits(j, target, (uint64_t *)digit);
+}
+
 /* Stores the sum of integers, or the greatest key. */
 CUA_FORCE void cua__scatter_put_word(const struct cua__scatter_job *j, uint64_t target, uint64_t v,
 				     uint64_t old, enum cua__scatter_cell cell)
@@ -188,7 +230,7 @@ CUA_FORCE int cua__scatter_put_f32(const struct cua__scatter_job *j, uint64_t ta
 
 	if (!v) {
 		if (j->s.overwrite)
-			cua__scatter_put(j, target, 0);
+			CUA_WRITE(((cua__raw32 *)j->s.out)[target], 0u);
 		return 1;
 	}
 	if (!j->s.overwrite &&
@@ -200,7 +242,7 @@ CUA_FORCE int cua__scatter_put_f32(const struct cua__scatter_job *j, uint64_t ta
 	exponent = (int)(bits >> 23 & 255) + k;
 	if (v && (exponent < 1 || exponent > 254))
 		return 0;
-	cua__scatter_put(j, target, v ? bits + ((uint32_t)k << 23) : 0);
+	CUA_WRITE(((cua__raw32 *)j->s.out)[target], v ? bits + ((uint32_t)k << 23) : 0);
 	return 1;
 }
 
@@ -211,16 +253,25 @@ CUA_FORCE int64_t cua__scatter_read_halves(const struct cua__scatter_cells *c, u
 	       (int32_t)CUA_READ(c->word[i + c->cells]);
 }
 
-/* Stores the result of a target with a clean cell. */
+/* Whether sums are f32 in single cells of halves. */
+CUA_FORCE int cua__scatter_is_simple(const struct cua__scatter_job *j,
+				     const struct cua__scatter_cells *c,
+				     enum cua__scatter_cell cell)
+{
+	return cell == CUA__CELL_HALVES && c->copies == 1 && j->s.result_type == CUA_F32 &&
+	       !j->counts;
+}
+
+/* Stores the result of a target with a clean cell. simple: as cua__scatter_is_simple; a constant. */
 CUA_FORCE void cua__scatter_put_cell(const struct cua__scatter_job *j,
 				     const struct cua__scatter_cells *c, uint32_t number,
-				     uint64_t target, uint64_t old, enum cua__scatter_cell cell)
+				     uint64_t target, uint64_t old, enum cua__scatter_cell cell,
+				     int simple)
 {
 	if (!cua__scatter_is_float(cell))
 		cua__scatter_put_word(j, target, cua__scatter_read_word(c, number, cell), old,
 				      cell);
-	else if (cell != CUA__CELL_HALVES || c->copies != 1 || j->s.result_type != CUA_F32 ||
-		 j->counts || CUA_READ(c->word[number + 2 * c->cells]) ||
+	else if (!simple || CUA_READ(c->word[number + 2 * c->cells]) ||
 		 !cua__scatter_put_f32(j, target, cua__scatter_read_halves(c, number), c->at,
 				       c->low_unit, c->low_scale, old))
 		cua__scatter_put_wide(j, target, cua__scatter_read_window(c, number, cell), old);
