@@ -13,6 +13,14 @@
 #define CUA__FEW_PART (1u << 20)
 #endif
 
+/* Rows of the part: enough that each of the most groups, if they are alike, has a row there. */
+static uint64_t part_of(uint64_t n)
+{
+	const uint64_t least = CUA__FEW_PART / 16, most = (uint64_t)1 << 22;
+
+	return n / 64 < least ? least : n / 64 > most ? most : n / 64;
+}
+
 int cua__few_plan(struct cua_context *ctx, const struct cua__distinct *d,
 		  const struct cua__group_sums *s, struct cua__few_job *j)
 {
@@ -84,7 +92,7 @@ enum cua_status cua__few_run(struct cua_context *ctx, struct cua__few_job *j, st
 
 	place(j, &a, &zeros);
 	j->d.seed = cua__random_seed().lo;
-	j->rows = in_part ? j->d.n / 16 : j->d.n;
+	j->rows = in_part ? part_of(j->d.n) : j->d.n;
 	status = attempt(ctx, j, zeros, want, &state);
 	if (!status && !state.unfit && state.missed) {
 		j->rows = j->d.n;

@@ -1221,7 +1221,8 @@ planted 'sums of few groups that are published before all rows are added' group_
   '/^CUA_FORCE void cua__few_accumulate(/,/^}/{
     /^	cua_port_sync_block();/{N;/i = thread/s/[^\n]*\n//}
   }'
-planted 'copies of a sum of few groups that are not published' group_by_few 's/i < t->copies; i++, entry/i < 1; i++, entry/'
+planted 'copies of a sum of few groups that are not published' group_by_few \
+  's/(i + cua_port_lane()) & (t->copies - 1)/0/'
 planted 'an upper word of a sum of few groups without its sign' group_by_few \
   's/(int32_t)CUA_READ(entry\[1\])/CUA_READ(entry[1])/'
 planted 'an overflow of few groups in the wrong direction' group_by_few 's/v >> 31 ? -1 : 1/v >> 31 ? 1 : -1/'

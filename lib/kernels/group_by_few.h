@@ -721,11 +721,14 @@ CUA__RARE void cua__few_complete(const struct cua__few_job *j, uint32_t slot, ui
 CUA_FORCE void cua__few_publish(const struct cua__few_job *j, const struct cua__few_sums *t,
 				uint32_t slot, enum cua_type type)
 {
-	const uint32_t *entry = t->entry + slot * t->copies * t->words;
 	int64_t high = 0, low = 0;
 	uint64_t count = 0;
 
-	for (uint32_t i = 0; i < t->copies; i++, entry += t->words) {
+	for (uint32_t i = 0; i < t->copies; i++) {
+		/* the lanes have adjacent slots; a copy each, so that they use different banks */
+		const uint32_t copy = (i + cua_port_lane()) & (t->copies - 1);
+		const uint32_t *entry = t->entry + (slot * t->copies + copy) * t->words;
+
 		count += CUA_READ(entry[0]);
 		high += type == CUA_NONE ? 0 : (int32_t)CUA_READ(entry[1]);
 		low += type == CUA_NONE ? 0 : (int32_t)CUA_READ(entry[2]);
