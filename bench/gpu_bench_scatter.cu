@@ -13,9 +13,10 @@
 
 #include <math.h>
 
-/* The exponent of a zipf distribution in tenths; 0: uniform. */
+/* Of indexes: the exponent of a zipf distribution in tenths; 0: uniform. Of elements: normal or wide. */
 struct distribution {
 	int skew;
+	bool wide;
 	const char *name;
 };
 
@@ -49,13 +50,16 @@ static __global__ void make_indexes(size_t n, size_t targets, int skew, uint32_t
 	}
 }
 
-/* Normally distributed elements. */
-static __global__ void make_elements(size_t n, float *to)
+/* Normally distributed elements, or exponentials of these with random signs. */
+static __global__ void make_elements(size_t n, bool wide, float *to)
 {
 	for (size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x; i < n;
-	     i += (size_t)gridDim.x * blockDim.x)
-		to[i] = (float)(sqrt(-2 * log(unit(i * 2 + 2) + 0x1p-54)) *
-				cospi(2 * unit(i * 2 + 3)));
+	     i += (size_t)gridDim.x * blockDim.x) {
+		const double normal =
+			sqrt(-2 * log(unit(i * 2 + 2) + 0x1p-54)) * cospi(2 * unit(i * 2 + 3));
+
+		to[i] = (float)(!wide ? normal : mix(i) & 1 ? -exp(normal) : exp(normal));
+	}
 }
 
 /* The weight of a target; different for neighbours. */
@@ -277,7 +281,7 @@ static void scatter_case(size_t n, size_t n_targets, size_t n_width, struct dist
 	targets = n_targets;
 	width = n_width;
 	make_indexes<<<processors * 8, THREADS>>>(rows, targets, d.skew, indexes);
-	make_elements<<<processors * 8, THREADS>>>(rows * width, x);
+	make_elements<<<processors * 8, THREADS>>>(rows * width, d.wide, x);
 	need(!cudaMemset(sums, 0, sizeof(wanted)), "cudaMemset");
 	weigh_elements<<<processors * 8, THREADS>>>(rows, width, indexes, x, sums);
 	need(!cudaMemcpy(wanted, sums, sizeof(wanted), cudaMemcpyDeviceToHost), "sums");
@@ -308,8 +312,9 @@ int main(int argc, char **argv)
 	const cudaDeviceProp device = print_head("scatter");
 	const size_t many = o.quick ? 128 * Ki : 96 * Mi, some = o.quick ? 4 * Ki : Mi;
 	const size_t elements = some * 256 > many ? some * 256 : many;
-	const struct distribution uniform = {0, "uniform"}, flat = {10, "zipf 1.0"};
-	const struct distribution steep = {15, "zipf 1.5"};
+	const struct distribution uniform = {0, false, "uniform"};
+	const struct distribution flat = {10, false, "zipf 1.0"}, steep = {15, false, "zipf 1.5"};
+	const struct distribution wide = {0, true, "lognormal"};
 
 	small = o.quick;
 	processors = (unsigned)device.multiProcessorCount;
@@ -321,11 +326,12 @@ int main(int argc, char **argv)
 		     cua_append_create(ctx, sizeof(struct cua_exact_spill), 1 << 16, &spills) ==
 			     CUA_OK,
 	     "context and memory");
-	printf("f32, normally distributed; %zu elements, or %zu rows of 64 to %zu targets\n", many,
-	       some * 4, some);
+	printf("f32, normally distributed or as named; %zu elements, or %zu rows of 64 to %zu targets\n",
+	       many, some * 4, some);
 	table_columns("G/s", "a call");
 	scatter_case(many, many, 1, uniform);
 	scatter_case(many, many, 1, flat);
+	scatter_case(many, many, 1, wide);
 	scatter_case(many, some, 1, uniform);
 	scatter_case(many, some, 1, steep);
 	scatter_case(many, Ki, 1, uniform);
