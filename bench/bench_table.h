@@ -2,16 +2,14 @@
 /*
  * The table of every benchmark, in C for the command and in CUDA C for the GPU programs. A table
  * has a case; its rows are the ways to do the same work. table_add prints a row at once, also into
- * a pipe. Its last columns are ratios to the ceilings and peers, so these are added first.
+ * a pipe, or writes its record: see bench_records.h. The ratios to the ceilings and peers need
+ * rows that were added before, so ceilings and peers are added first.
  */
 #ifndef CUATOMIC_BENCH_TABLE_H
 #define CUATOMIC_BENCH_TABLE_H
 
-#include <stdio.h>
-#include <stdlib.h>
+#include "bench_records.h"
 
-/* Runs of a way. The figure of a row is their median. */
-#define BENCH_RUNS 9
 #define TABLE_ROWS 64
 #define TABLE_NAME 44
 
@@ -21,16 +19,31 @@ enum table_kind {
 	TABLE_OURS
 };
 
+static inline const char *table_kind_name(enum table_kind kind)
+{
+	return kind == TABLE_CEILING ? "ceiling" : kind == TABLE_PEER ? "peer" : "ours";
+}
+
+static inline const char *table_reason_name(enum stats_reason reason)
+{
+	return reason == STATS_CONVERGED    ? "converged"
+	       : reason == STATS_TIME_LIMIT ? "time limit"
+					    : "samples";
+}
+
 /* The rates of a way's runs, in the unit of the table's columns. */
 struct figure {
 	double median, least, most;
 	int runs; /* 0: this way is not available */
+	enum stats_reason reason;
+	struct stats_interval interval;
+	double samples[STATS_SAMPLES]; /* in the order of the runs */
 };
 
 struct table_row {
 	char way[TABLE_NAME + 1];
 	enum table_kind kind;
-	struct figure figure;
+	double median; /* 0: not available */
 };
 
 /* The current case. A zeroed struct is an empty table. */
@@ -40,23 +53,29 @@ struct table {
 	int n;
 };
 
-static inline int table_order(const void *a, const void *b)
-{
-	const double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-/* Sorts n rates, n >= 1, and returns their figure. */
+/* Sorts n rates, 1 <= n <= STATS_SAMPLES, and returns their figure. */
 static inline struct figure table_figure(double *rates, int n)
 {
 	struct figure f;
 
-	qsort(rates, (size_t)n, sizeof(rates[0]), table_order);
-	f.median = rates[n / 2];
+	for (int i = 0; i < n; i++)
+		f.samples[i] = rates[i];
+	qsort(rates, (size_t)n, sizeof(rates[0]), stats_order);
+	f.interval = stats_of_sorted(rates, n);
+	f.median = f.interval.median;
 	f.least = rates[0];
 	f.most = rates[n - 1];
 	f.runs = n;
+	f.reason = STATS_ALL_SAMPLES;
+	return f;
+}
+
+/* Returns the figure of a row whose sampling has ended. */
+static inline struct figure table_stats(struct stats *s)
+{
+	struct figure f = table_figure(s->samples, s->n);
+
+	f.reason = s->reason;
 	return f;
 }
 
@@ -71,6 +90,7 @@ static inline void table_begin(struct table *t, const char *name)
 {
 	snprintf(t->name, sizeof(t->name), "%s", name);
 	t->n = 0;
+	record_write("case", t->name, NULL);
 }
 
 /*
@@ -79,9 +99,48 @@ static inline void table_begin(struct table *t, const char *name)
  */
 static inline void table_columns(const char *unit, const char *last)
 {
-	printf("\n%-27s %-*s %9s %-20s %8s %12s%s%s\n", "case", TABLE_NAME, "way", unit,
-	       "(least to most)", "x peer", "of ceiling", *last ? "  " : "", last);
+	struct bench_state *s = bench_env();
+
+	snprintf(s->unit, sizeof(s->unit), "%s", unit);
+	record_write("columns", unit, last);
+	if (s->records >= 0)
+		return;
+	printf("\n%-27s %-*s %9s %-20s %8s %12s  %-*s%s%s\n", "case", TABLE_NAME, "way", unit,
+	       "(least to most)", "x peer", "of ceiling", *last ? 21 : 0, "runs", *last ? "  " : "",
+	       last);
 	fflush(stdout);
+}
+
+/* Whether the filter has this row. */
+static inline int table_matches(const char *name, const char *way)
+{
+	struct bench_state *s = bench_env();
+	char row[sizeof(s->name) + 128];
+
+	if (!s->filtered)
+		return 1;
+	snprintf(row, sizeof(row), "%s/%s/%s", s->name, name, way);
+	return !regexec(&s->filter, row, 0, NULL, 0);
+}
+
+static inline void table_skip(void)
+{
+	struct record r;
+
+	bench_env()->done++;
+	if (bench_env()->records < 0)
+		return;
+	record_begin(&r, "skip");
+	record_end(&r);
+}
+
+/* Whether a row is wanted, so that a row that is not wanted need not be measured. */
+static inline int table_wants(const char *name, const char *way)
+{
+	if (table_matches(name, way))
+		return 1;
+	table_skip();
+	return 0;
 }
 
 static inline double table_best(const struct table *t, enum table_kind kind)
@@ -89,43 +148,74 @@ static inline double table_best(const struct table *t, enum table_kind kind)
 	double best = 0;
 
 	for (int i = 0; i < t->n; i++)
-		if (t->rows[i].kind == kind && t->rows[i].figure.median > best)
-			best = t->rows[i].figure.median;
+		if (t->rows[i].kind == kind && t->rows[i].median > best)
+			best = t->rows[i].median;
 	return best;
 }
 
+static inline void table_record(const struct table *t, enum table_kind kind, const char *way,
+				const struct figure *f, const char *note)
+{
+	struct record r;
+
+	record_begin(&r, "row");
+	record_field(&r, t->name);
+	record_field(&r, way);
+	record_field(&r, table_kind_name(kind));
+	record_field(&r, bench_env()->unit);
+	record_field(&r, note);
+	record_field(&r, table_reason_name(f->reason));
+	for (int i = 0; i < f->runs; i++)
+		record_number(&r, f->samples[i]);
+	record_end(&r);
+}
+
+static inline void table_print(const struct table *t, const struct table_row *row,
+			       const struct figure *f, const char *note)
+{
+	const double peer = table_best(t, TABLE_PEER), ceiling = table_best(t, TABLE_CEILING);
+	char median[24], least[24], most[24], spread[64], of_peer[24] = "-", of_ceiling[24] = "-";
+	char runs[48];
+
+	if (!f->runs) {
+		printf("%-27s %-*s %9s %-20s %8s %12s\n", t->name, TABLE_NAME, row->way, "-",
+		       "not available", "-", "-");
+		return;
+	}
+	snprintf(spread, sizeof(spread), "(%s to %s)%s", table_number(least, f->least),
+		 table_number(most, f->most), f->runs < BENCH_RUNS ? " *" : "");
+	if (peer > 0 && row->kind != TABLE_CEILING)
+		snprintf(of_peer, sizeof(of_peer), "%.2f", f->median / peer);
+	if (ceiling > 0)
+		snprintf(of_ceiling, sizeof(of_ceiling), "%.3f", f->median / ceiling);
+	snprintf(runs, sizeof(runs), "%d %s%s", f->runs, table_reason_name(f->reason),
+		 stats_is_noisy(&f->interval) ? ", noisy" : "");
+	printf("%-27s %-*s %9s %-20s %8s %12s  %-*s%s%s\n", t->name, TABLE_NAME, row->way,
+	       table_number(median, f->median), spread, of_peer, of_ceiling, *note ? 21 : 0, runs,
+	       *note ? "  " : "", note);
+}
+
 /*
- * Adds and prints a row. "x peer" is the ratio to the best peer added so far, which may be this
- * row. note is for the last column, or "".
+ * Adds a row, and prints it or writes its record, unless the filter excludes it. "x peer" is the
+ * ratio to the best peer added so far, which may be this row. note is for the last column, or "".
  */
 static inline void table_add_note(struct table *t, enum table_kind kind, const char *way,
 				  struct figure figure, const char *note)
 {
 	/* rows past TABLE_ROWS overwrite the last row */
 	struct table_row *row = &t->rows[t->n < TABLE_ROWS ? t->n++ : TABLE_ROWS - 1];
-	char median[24], least[24], most[24], spread[64], of_peer[24] = "-", of_ceiling[24] = "-";
-	double peer, ceiling;
 
 	snprintf(row->way, sizeof(row->way), "%s", way);
 	row->kind = kind;
-	row->figure = figure;
-	if (!figure.runs) {
-		printf("%-27s %-*s %9s %-20s %8s %12s\n", t->name, TABLE_NAME, row->way, "-",
-		       "not available", "-", "-");
-		fflush(stdout);
+	row->median = figure.runs ? figure.median : 0;
+	if (!table_wants(t->name, row->way))
+		return;
+	bench_env()->done++;
+	if (bench_env()->records >= 0) {
+		table_record(t, kind, row->way, &figure, note);
 		return;
 	}
-	peer = table_best(t, TABLE_PEER);
-	ceiling = table_best(t, TABLE_CEILING);
-	snprintf(spread, sizeof(spread), "(%s to %s)%s", table_number(least, figure.least),
-		 table_number(most, figure.most), figure.runs < BENCH_RUNS ? " *" : "");
-	if (peer > 0 && kind != TABLE_CEILING)
-		snprintf(of_peer, sizeof(of_peer), "%.2f", figure.median / peer);
-	if (ceiling > 0)
-		snprintf(of_ceiling, sizeof(of_ceiling), "%.3f", figure.median / ceiling);
-	printf("%-27s %-*s %9s %-20s %8s %12s%s%s\n", t->name, TABLE_NAME, row->way,
-	       table_number(median, figure.median), spread, of_peer, of_ceiling, *note ? "  " : "",
-	       note);
+	table_print(t, row, &figure, note);
 	fflush(stdout);
 }
 

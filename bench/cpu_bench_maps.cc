@@ -459,6 +459,8 @@ int main(int argc, char **argv)
 	need(cua_context_set_threads(ctx, threads), "cua_context_set_threads");
 	all = cua_context_threads(ctx);
 	make_keys();
+	bench_program("hashmap");
+	bench_plan(OPS * (sizeof(ways) / sizeof(ways[0])) * (all > 1 ? 2 : 1));
 	printf("\n%zu keys of 4 bytes and values of 4 bytes, load %d %%, in turns\n", n, LOAD);
 	table_columns("M/s", "");
 	measure_threads(1);

@@ -41,6 +41,7 @@ static inline struct options parse_options(int argc, char **argv, const char *na
 	for (int i = 1; i < argc; i++) {
 		if (!strcmp(argv[i], "--quick")) {
 			o.quick = true;
+			bench_env()->quick = 1;
 		} else if (has_candidates && !strcmp(argv[i], "candidates")) {
 			o.candidates = true;
 		} else {
@@ -56,7 +57,7 @@ static inline struct options parse_options(int argc, char **argv, const char *na
 static inline cudaDeviceProp print_head(const char *name)
 {
 	cudaDeviceProp device;
-	char driver[64] = "unknown";
+	char driver[64] = "unknown", versions[512];
 	int driver_cuda = 0, runtime = 0;
 	FILE *f;
 
@@ -71,13 +72,20 @@ static inline cudaDeviceProp print_head(const char *name)
 		fclose(f);
 	}
 	need(!cudaDriverGetVersion(&driver_cuda) && !cudaRuntimeGetVersion(&runtime), "versions");
+	snprintf(
+		versions, sizeof(versions),
+		"driver %s (CUDA %d.%d), runtime %d.%d, nvcc %d.%d.%d, architectures %s, cuatomic %s",
+		driver, driver_cuda / 1000, driver_cuda % 1000 / 10, runtime / 1000,
+		runtime % 1000 / 10, __CUDACC_VER_MAJOR__, __CUDACC_VER_MINOR__,
+		__CUDACC_VER_BUILD__, CUA_CUDA_ARCHS, CUA_VERSION_STRING);
+	bench_program(name);
+	bench_head("device", device.name);
+	bench_head("driver", driver);
+	bench_head("versions", versions);
 	printf("%s: %s, compute capability %d.%d, %d multiprocessors\n", name, device.name,
 	       device.major, device.minor, device.multiProcessorCount);
-	printf("driver %s (CUDA %d.%d), runtime %d.%d, nvcc %d.%d.%d, architectures %s, cuatomic %s\n",
-	       driver, driver_cuda / 1000, driver_cuda % 1000 / 10, runtime / 1000,
-	       runtime % 1000 / 10, __CUDACC_VER_MAJOR__, __CUDACC_VER_MINOR__,
-	       __CUDACC_VER_BUILD__, CUA_CUDA_ARCHS, CUA_VERSION_STRING);
-	printf("medians of %d runs; every result is checked\n", BENCH_RUNS);
+	printf("%s\n", versions);
+	printf("medians of up to %d runs; every result is checked\n", STATS_SAMPLES);
 	return device;
 }
 

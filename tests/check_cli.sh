@@ -322,6 +322,12 @@ for threads in 1 3; do
   fi
 done
 
+# The test program also checks that each benchmark has as many rows as it announced.
+for name in append atomics hashmap histogram locks reduce; do
+  runs 0 "rows of $name" env CUATOMIC_BENCH_DIR="$tmp" "$planted" bench "$name" -q -b cpu -t 2
+  [ ! -s "$tmp/err" ] || fail "rows of $name: something on stderr"
+done
+
 # The test program falsifies the result of one way by 1, or by as much as is visible.
 for name in locks:'cua_ticketlock_lock, unlock' locks:'pthread_mutex' \
   atomics:cua_atomic_add_u32 atomics:cua_atomic_add_f32 atomics:cua_atomic_fetch_mul_f64 \
@@ -351,13 +357,14 @@ for name in locks:'cua_ticketlock_lock, unlock' locks:'pthread_mutex' \
   says err "planted: $way" "^cuatomic: bench ${name%%:*}: .*${way//+/\\+}: the result is [0-9.e+-]+, not [0-9.e+-]+\$"
 done
 
-# A program of a GPU takes over, with its arguments and its exit status.
+# A program of a GPU gets the arguments. An exit status above 2 is a failure with a line.
 mkdir "$tmp/programs"
 printf '#!/bin/sh\necho "$0" "$@"\nexit 7\n' >"$tmp/programs/bench-locks"
 chmod +x "$tmp/programs/bench-locks"
-runs 7 "the program of a benchmark" env CUATOMIC_BENCH_DIR="$tmp/programs" \
+runs 1 "the program of a benchmark" env CUATOMIC_BENCH_DIR="$tmp/programs" \
   "$cuatomic" bench --backend=cuda locks --quick candidates 'a b'
 says out "the program of a benchmark" "^$tmp/programs/bench-locks --quick candidates a b\$"
+says err "the program of a benchmark" '^cuatomic: bench locks: the benchmark failed with status 7$'
 runs 1 "no program" env CUATOMIC_BENCH_DIR="$tmp/programs" "$cuatomic" bench -b cuda atomics &&
   one_line "no program"
 says err "no program" "$tmp/programs/bench-atomics: No such file"
@@ -368,10 +375,10 @@ if "$cuatomic" info | grep -q 'built without CUDA$'; then
   says err "a build without CUDA" '^cuatomic: CUDA backend: this build has none$'
 fi
 
-# A second program goes on where the first table is printed.
+# A second program runs after the first table is printed.
 printf '#!/bin/sh\necho "$0" "$@"\nexit 7\n' >"$tmp/programs/bench-maps"
 chmod +x "$tmp/programs/bench-maps"
-runs 7 "the program that goes on" env CUATOMIC_BENCH_DIR="$tmp/programs" "$cuatomic" bench hashmap -q -b cpu -t 2
+runs 1 "the program that goes on" env CUATOMIC_BENCH_DIR="$tmp/programs" "$cuatomic" bench hashmap -q -b cpu -t 2
 says out "the program that goes on" "^$tmp/programs/bench-maps --threads=2 --quick\$"
 
 # The programs of this build.

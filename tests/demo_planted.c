@@ -20,6 +20,12 @@ static int plant(const char *what)
 #define CUATOMIC_DOCDIR "/usr/local/share/doc/cuatomic"
 
 #include "../tools/bench.c"
+#include "../tools/bench_child.c"
+#include "../tools/bench_file.c"
+#include "../tools/bench_output.c"
+#include "../tools/bench_progress.c"
+#include "../tools/bench_results.c"
+#include "../tools/cpu_bench.c"
 #include "../tools/cpu_bench_append.c"
 #include "../tools/cpu_bench_atomics.c"
 #include "../tools/cpu_bench_hashmap.c"

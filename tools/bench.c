@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `cuatomic bench`: executes the benchmark's program if there is a GPU, and otherwise measures the
- * CPU backend.
+ * `cuatomic bench`: its arguments, and the benchmarks in their order. A benchmark runs in a child
+ * process: its program if there is a GPU, and otherwise a function of this program on the CPU.
  */
 #include <errno.h>
+#include <getopt.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "cpu_bench.h"
+#include "bench.h"
 
 #ifndef CUATOMIC_BENCHDIR
 #define CUATOMIC_BENCHDIR "/usr/local/libexec/cuatomic"
@@ -34,129 +34,165 @@ static const struct benchmark {
 	{"textbook", "dot product and hash table of the textbooks, on a GPU only", NULL, NULL},
 };
 
-/* ---- runs on threads ---- */
+#define BENCHMARKS (sizeof(benchmarks) / sizeof(benchmarks[0]))
 
-#ifdef CUATOMIC_DEMO_PLANT
-uint64_t bench_plant(const char *way)
+static const struct benchmark *find_benchmark(const char *name)
 {
-	const char *name = getenv("BENCH_PLANT"), *held = getenv("BENCH_HOLD");
-
-	/* the row named by BENCH_HOLD waits until standard input ends */
-	if (held && !strcmp(held, way))
-		while (getchar() != EOF)
-			;
-	return name && !strcmp(name, way);
-}
-#endif
-
-uint64_t bench_total(const struct bench_run *r)
-{
-	uint64_t n = 0;
-
-	for (unsigned i = 0; i < r->threads; i++)
-		n += r->workers[i].done;
-	return n;
-}
-
-static void *bench_thread(void *argument)
-{
-	struct bench_worker *w = argument;
-
-	pthread_barrier_wait(&w->run->start);
-	w->run->loop(w);
-	w->end = tool_now();
+	for (size_t i = 0; i < BENCHMARKS; i++)
+		if (!strcmp(name, benchmarks[i].name))
+			return &benchmarks[i];
 	return NULL;
 }
 
-/* Returns the rate in millions of operations a second. */
-static double run_once(struct bench_run *r)
-{
-	struct timespec pause = {0, (long)(r->seconds * 1e9)};
-	pthread_t *threads = tool_alloc(r->threads * sizeof(*threads));
-	double start, end = 0;
+/* ---- arguments ---- */
 
-	r->before(r);
-	r->stop = 0;
-	pthread_barrier_init(&r->start, NULL, r->threads + 1);
-	for (unsigned i = 0; i < r->threads; i++) {
-		r->workers[i] = (struct bench_worker){.run = r, .index = i};
-		if (pthread_create(&threads[i], NULL, bench_thread, &r->workers[i]))
-			tool_die("bench %s: cannot start %u threads", r->name, r->threads);
-	}
-	start = tool_now();
-	pthread_barrier_wait(&r->start);
-	nanosleep(&pause, NULL);
-	__atomic_store_n(&r->stop, 1, __ATOMIC_RELAXED);
-	for (unsigned i = 0; i < r->threads; i++) {
-		pthread_join(threads[i], NULL);
-		if (r->workers[i].end > end)
-			end = r->workers[i].end;
-	}
-	pthread_barrier_destroy(&r->start);
-	free(threads);
-	return (double)bench_total(r) / (end - start) * 1e-6;
-}
-
-void bench_row(struct table *t, enum table_kind kind, struct bench_run *r)
-{
-	double rates[BENCH_RUNS];
-	char note[48] = "";
-
-	r->workers = tool_alloc(r->threads * sizeof(*r->workers));
-	r->least_share = 1;
-	r->most_share = 0;
-	/* run -1 warms up and is not counted */
-	for (int i = -1; i < BENCH_RUNS; i++) {
-		double rate = run_once(r);
-		uint64_t total = bench_total(r), got = r->result(r) + bench_plant(r->way),
-			 wanted = r->expected(r);
-
-		if (got != wanted)
-			tool_die("bench %s: %s, %s: the result is %llu, not %llu", r->name, t->name,
-				 r->way, (unsigned long long)got, (unsigned long long)wanted);
-		if (i < 0)
-			continue;
-		rates[i] = rate;
-		for (unsigned j = 0; j < r->threads && total; j++) {
-			double share = (double)r->workers[j].done / (double)total;
-
-			r->least_share = share < r->least_share ? share : r->least_share;
-			r->most_share = share > r->most_share ? share : r->most_share;
-		}
-	}
-	if (r->show_shares && r->threads > 1)
-		snprintf(note, sizeof(note), "%.1f to %.1f %%", 100 * r->least_share,
-			 100 * r->most_share);
-	table_add_note(t, kind, r->way, table_figure(rates, BENCH_RUNS), note);
-	free(r->workers);
-	r->workers = NULL;
-}
-
-/* ---- the command ---- */
-
-struct arguments {
-	struct tool_options options;
-	const struct benchmark *benchmark; /* NULL: print the list */
+/* A benchmark with its arguments. */
+struct request {
+	const struct benchmark *benchmark;
 	char **rest;
 	int n_rest;
 };
 
-static int parse_arguments(int argc, char **argv, struct arguments *a)
-{
-	int status = tool_parse_options(argc, argv, ":b:qt:", &a->options);
+struct arguments {
+	struct tool_options options;
+	struct bench_file json, csv;
+	const char *filter, *seconds, *device; /* NULL: not given */
+	int list;
+	struct request *requests;
+	size_t n;
+};
 
-	if (status || optind == argc)
-		return status;
-	for (size_t i = 0; i < sizeof(benchmarks) / sizeof(benchmarks[0]); i++)
-		if (!strcmp(argv[optind], benchmarks[i].name))
-			a->benchmark = &benchmarks[i];
-	if (!a->benchmark)
-		return tool_usage_error("unknown benchmark '%s'; cuatomic bench lists them",
-					argv[optind]);
-	a->rest = argv + optind + 1;
-	a->n_rest = argc - optind - 1;
+enum { JSON = 256, CSV, DEVICE, FILTER, LIST, SECONDS };
+
+static const struct option bench_options[] = {
+	{"json", optional_argument, NULL, JSON},
+	{"csv", optional_argument, NULL, CSV},
+	{"device", required_argument, NULL, DEVICE},
+	{"filter", required_argument, NULL, FILTER},
+	{"list", no_argument, NULL, LIST},
+	{"seconds", required_argument, NULL, SECONDS},
+	{NULL, 0, NULL, 0},
+};
+
+/* Parses a decimal number from 0 to most. */
+static int parse_number(const char *text, double most, double *v)
+{
+	char *end;
+
+	/* strtod also accepts signs, white space, infinities and hexadecimal digits */
+	if (!*text || text[strspn(text, "0123456789.")])
+		return 0;
+	*v = strtod(text, &end);
+	return !*end && *v <= most;
+}
+
+static int set_file(struct bench_file *f, const char *value, const char *name)
+{
+	f->path = value ? value : "-";
+	if (!*f->path)
+		return tool_usage_error("option '--%s=' needs the name of a file", name);
 	return TOOL_OK;
 }
+
+static int set_filter(struct arguments *a, const char *value)
+{
+	regex_t filter;
+	char why[128];
+	int error = regcomp(&filter, value, REG_EXTENDED | REG_NOSUB);
+
+	if (error) {
+		regerror(error, &filter, why, sizeof(why));
+		return tool_usage_error("'%s' is not a regular expression: %s", value, why);
+	}
+	regfree(&filter);
+	a->filter = value;
+	return TOOL_OK;
+}
+
+static int set_seconds(struct arguments *a, const char *value)
+{
+	double v;
+
+	if (!parse_number(value, 86400, &v) || !(v > 0))
+		return tool_usage_error("'%s' is not a number of seconds (more than 0, to 86400)",
+					value);
+	a->seconds = value;
+	return TOOL_OK;
+}
+
+static int set_device(struct arguments *a, const char *value)
+{
+	if (!*value || value[strspn(value, "0123456789")] || strlen(value) > 3)
+		return tool_usage_error("'%s' is not the number of a device", value);
+	a->device = value;
+	return TOOL_OK;
+}
+
+static int set_option(int option, const char *value, void *arguments)
+{
+	struct arguments *a = arguments;
+
+	switch (option) {
+	case JSON: return set_file(&a->json, value, "json");
+	case CSV: return set_file(&a->csv, value, "csv");
+	case DEVICE: return set_device(a, value);
+	case FILTER: return set_filter(a, value);
+	case LIST: a->list = 1; return TOOL_OK;
+	default: return set_seconds(a, value);
+	}
+}
+
+/* Whether the option leaves standard output to the file. */
+static int is_stdout(const struct bench_file *f)
+{
+	return f->path && !strcmp(f->path, "-");
+}
+
+/* The name of a benchmark begins a request; other words are arguments of the request. */
+static int parse_requests(int argc, char **argv, struct arguments *a)
+{
+	a->requests = tool_alloc((size_t)argc * sizeof(*a->requests));
+	for (int i = optind; i < argc; i++) {
+		const struct benchmark *b = find_benchmark(argv[i]);
+
+		if (b)
+			a->requests[a->n++] = (struct request){b, argv + i + 1, 0};
+		else if (a->n)
+			a->requests[a->n - 1].n_rest++;
+		else
+			return tool_usage_error("unknown benchmark '%s'; cuatomic bench lists them",
+						argv[i]);
+	}
+	return TOOL_OK;
+}
+
+/* Refuses options that exclude each other. */
+static int check_options(const struct arguments *a)
+{
+	const int runs = a->json.path || a->csv.path || a->filter || a->seconds || a->device;
+
+	if (a->json.path && a->csv.path && !strcmp(a->json.path, a->csv.path))
+		return tool_usage_error("options '--json' and '--csv' name a single file");
+	if (a->device && !a->options.cuda)
+		return tool_usage_error("option '--device' is for GPUs");
+	if (runs && !a->n && !a->list)
+		return tool_usage_error("no benchmark is named; cuatomic bench lists them");
+	return TOOL_OK;
+}
+
+static int parse_arguments(int argc, char **argv, struct arguments *a)
+{
+	const struct tool_more more = {bench_options, set_option, a};
+	int status = tool_parse_options(argc, argv, ":b:qt:", &a->options, &more);
+
+	if (!status)
+		status = parse_requests(argc, argv, a);
+	if (!status)
+		status = check_options(a);
+	return status;
+}
+
+/* ---- GPUs ---- */
 
 /* Returns NULL if this build can run on a GPU, else the reason why it cannot. */
 static const char *why_no_gpu(void)
@@ -164,6 +200,30 @@ static const char *why_no_gpu(void)
 	const char *problem = cua_device_problem(CUA_BACKEND_CUDA, 0);
 
 	return *problem ? problem : NULL;
+}
+
+/* Shows only this device to CUDA: a number in the list of CUDA_VISIBLE_DEVICES if there is one. */
+static int select_device(const char *device)
+{
+	const char *list = getenv("CUDA_VISIBLE_DEVICES");
+	char name[64];
+
+	snprintf(name, sizeof(name), "%s", device);
+	for (int i = atoi(device); list; i--) {
+		const size_t length = strcspn(list, ",");
+
+		if (!length || length >= sizeof(name)) {
+			tool_error("no device %s: CUDA_VISIBLE_DEVICES hides it", device);
+			return TOOL_FAILED;
+		}
+		if (!i) {
+			snprintf(name, sizeof(name), "%.*s", (int)length, list);
+			break;
+		}
+		list += length + (list[length] == ',');
+	}
+	setenv("CUDA_VISIBLE_DEVICES", name, 1);
+	return TOOL_OK;
 }
 
 /* Returns the path of a benchmark's program, in memory from tool_alloc. */
@@ -181,102 +241,226 @@ static char *program_path(const char *name)
 	return path;
 }
 
-/* Replaces this process by the benchmark's program. Returns only on failure. */
-static int run_program(const struct arguments *a)
+/* Checks that the program of a benchmark is there. */
+static int check_program(const char *name)
 {
-	char **argv = tool_alloc(((size_t)a->n_rest + 3) * sizeof(*argv));
-	char *path = program_path(a->benchmark->name);
+	char *path = program_path(name);
+	const int error = access(path, X_OK) ? errno : 0;
 	const char *why;
-	int n = 0, error;
+
+	if (error) {
+		why = why_no_gpu();
+		/* CUATOMIC_BENCH_DIR explains a missing program better than a build without CUDA */
+		if (!*cua_cuda_architectures() && !getenv("CUATOMIC_BENCH_DIR"))
+			tool_error("CUDA backend: this build has none");
+		else
+			tool_error("%s: %s%s%s%s", path, strerror(error), why ? "; no GPU (" : "",
+				   why ? why : "", why ? ")" : "");
+	}
+	free(path);
+	return error ? TOOL_FAILED : TOOL_OK;
+}
+
+static int run_program(const struct arguments *a, const struct request *q, struct results *r)
+{
+	char **argv = tool_alloc(((size_t)q->n_rest + 3) * sizeof(*argv));
+	char *path = program_path(q->benchmark->name);
+	struct bench_job job = {.name = q->benchmark->name, .argv = argv};
+	int n = 0, status;
 
 	argv[n++] = path;
 	if (a->options.quick)
 		argv[n++] = (char *)"--quick";
-	for (int i = 0; i < a->n_rest; i++)
-		argv[n++] = a->rest[i];
+	for (int i = 0; i < q->n_rest; i++)
+		argv[n++] = q->rest[i];
 	argv[n] = NULL;
-	fflush(stdout);
-	execv(path, argv);
-	error = errno;
-	why = why_no_gpu();
-	/* with CUATOMIC_BENCH_DIR set, a missing program is the cause, not a build without CUDA */
-	if (!*cua_cuda_architectures() && !getenv("CUATOMIC_BENCH_DIR"))
-		tool_error("CUDA backend: this build has none");
-	else
-		tool_error("%s: %s%s%s%s", path, strerror(error), why ? "; no GPU (" : "",
-			   why ? why : "", why ? ")" : "");
+	status = bench_run_job(&job, r);
 	free(path);
 	free(argv);
-	return TOOL_FAILED;
+	return status;
 }
 
-/* Replaces this process by the program with the benchmark's further CPU peers, if it was built. */
-static int run_more(const struct benchmark *b, const struct bench_options *o)
+/* ---- the CPU ---- */
+
+/* In a child process. */
+static void measure_on_cpu(const struct bench_job *job)
 {
+	struct bench_options o = *job->options;
+	struct cua_device_info info = CUA_DEVICE_INFO_INIT;
+	struct cua_context *ctx = tool_cpu_context(o.threads, &info);
+
+	o.threads = cua_context_threads(ctx);
+	cua_context_destroy(ctx);
+	bench_head("versions", cua_version());
+	printf("%s: %s, %u thread%s; cuatomic %s\n", job->name, info.name, o.threads,
+	       o.threads == 1 ? "" : "s", cua_version());
+	printf("medians of up to %d runs; every result is checked\n",
+	       o.quick ? BENCH_RUNS : STATS_SAMPLES);
+	find_benchmark(job->name)->cpu(&o);
+#ifdef CUATOMIC_DEMO_PLANT
+	if (bench_env()->planned != bench_env()->done)
+		tool_die("bench %s: %d rows, not %d", job->name, bench_env()->done,
+			 bench_env()->planned);
+#endif
+}
+
+/* Runs the program with the benchmark's further CPU peers, if it was built. */
+static int run_more(const struct arguments *a, const struct benchmark *b, struct results *r)
+{
+	struct cua_device_info info = CUA_DEVICE_INFO_INIT;
+	struct cua_context *ctx;
 	char *path = program_path(b->more), threads[32];
-	char *argv[] = {path, threads, o->quick ? (char *)"--quick" : NULL, NULL};
+	char *argv[] = {path, threads, a->options.quick ? (char *)"--quick" : NULL, NULL};
+	const struct bench_job job = {.name = b->name, .argv = argv};
 	int status = TOOL_OK;
 
-	snprintf(threads, sizeof(threads), "--threads=%u", o->threads);
 	if (access(path, X_OK) == 0) {
-		fflush(stdout);
-		execv(path, argv);
-		tool_error("%s: %s", path, strerror(errno));
-		status = TOOL_FAILED;
+		ctx = tool_cpu_context(a->options.threads, &info);
+		snprintf(threads, sizeof(threads), "--threads=%u", cua_context_threads(ctx));
+		cua_context_destroy(ctx);
+		status = bench_run_job(&job, r);
 	}
 	free(path);
 	return status;
 }
 
-static int run_on_cpu(const struct arguments *a)
+static int run_on_cpu(const struct arguments *a, const struct request *q, struct results *r)
 {
-	struct bench_options o = {.quick = a->options.quick};
-	struct cua_device_info info = CUA_DEVICE_INFO_INIT;
-	struct cua_context *ctx = tool_cpu_context(a->options.threads, &info);
+	const struct bench_options o = {.quick = a->options.quick, .threads = a->options.threads};
+	const struct bench_job job = {
+		.name = q->benchmark->name, .run = measure_on_cpu, .options = &o};
+	int status = bench_run_job(&job, r);
 
-	o.threads = cua_context_threads(ctx);
-	cua_context_destroy(ctx);
-	printf("%s: %s, %u thread%s; cuatomic %s\n", a->benchmark->name, info.name, o.threads,
-	       o.threads == 1 ? "" : "s", cua_version());
-	printf("medians of %d runs; every result is checked\n", BENCH_RUNS);
-	a->benchmark->cpu(&o);
-	return a->benchmark->more ? run_more(a->benchmark, &o) : TOOL_OK;
+	if (!status && q->benchmark->more)
+		status = run_more(a, q->benchmark, r);
+	return status;
 }
 
-static void print_list(void)
+/* ---- the command ---- */
+
+static void print_list(const struct arguments *a)
 {
-	for (size_t i = 0; i < sizeof(benchmarks) / sizeof(benchmarks[0]); i++)
-		printf("%-10s %s\n", benchmarks[i].name, benchmarks[i].what);
+	for (size_t i = 0; i < BENCHMARKS; i++) {
+		int wanted = !a->n;
+
+		for (size_t j = 0; j < a->n; j++)
+			wanted |= a->requests[j].benchmark == &benchmarks[i];
+		if (wanted)
+			printf("%-10s %s\n", benchmarks[i].name, benchmarks[i].what);
+	}
+}
+
+/* Checks a request before anything is measured. why: the reason to use the CPU, or NULL. */
+static int check_request(const struct request *q, int on_cpu, const char *why)
+{
+	if (!on_cpu)
+		return check_program(q->benchmark->name);
+	if (!q->benchmark->cpu) {
+		tool_error("bench %s runs on a GPU only%s%s", q->benchmark->name, why ? ": " : "",
+			   why ? why : "");
+		return TOOL_FAILED;
+	}
+	if (q->n_rest)
+		return tool_usage_error("%s takes no argument '%s' on the CPU", q->benchmark->name,
+					q->rest[0]);
+	return TOOL_OK;
+}
+
+/* Hands the options to the benchmarks. Only this command decides whether there are records. */
+static void set_environment(const struct arguments *a)
+{
+	unsetenv(BENCH_ENV_RECORDS);
+	if (a->filter)
+		setenv(BENCH_ENV_FILTER, a->filter, 1);
+	else
+		unsetenv(BENCH_ENV_FILTER);
+	if (a->seconds)
+		setenv(BENCH_ENV_SECONDS, a->seconds, 1);
+	else
+		unsetenv(BENCH_ENV_SECONDS);
+	bench_env()->quick = a->options.quick;
+}
+
+/* Runs all benchmarks, also after a failure, until a signal or a wrong argument. */
+static int run_requests(const struct arguments *a, int on_cpu, struct results *r)
+{
+	int worst = TOOL_OK;
+
+	for (size_t i = 0; i < a->n && !bench_caught_signal(); i++) {
+		const struct request *q = &a->requests[i];
+		int status;
+
+		if (i && r->prints)
+			printf("\n");
+		status = on_cpu ? run_on_cpu(a, q, r) : run_program(a, q, r);
+		worst = status > worst ? status : worst;
+		if (status == TOOL_USAGE)
+			break;
+	}
+	if (bench_caught_signal())
+		tool_error("bench: stopped after %zu row%s", r->n, r->n == 1 ? "" : "s");
+	else if (!worst && !r->n && a->filter) {
+		tool_error("bench: no row matches '%s'", a->filter);
+		worst = TOOL_FAILED;
+	}
+	return worst;
+}
+
+/* Opens the files, runs the benchmarks, and writes the files. */
+static int measure(struct arguments *a, int on_cpu, const char *why)
+{
+	struct results r = {.prints = !is_stdout(&a->json) && !is_stdout(&a->csv)};
+	int status = bench_file_open(&a->json), finished;
+
+	if (!status)
+		status = bench_file_open(&a->csv);
+	if (status)
+		return status;
+	bench_catch_signals();
+	if (why && r.prints)
+		printf("no GPU (%s), so on the CPU\n", why);
+	status = run_requests(a, on_cpu, &r);
+	if (a->json.stream)
+		bench_write_json(a->json.stream, &r);
+	if (a->csv.stream)
+		bench_write_csv(a->csv.stream, &r);
+	finished = bench_file_finish(&a->json) | bench_file_finish(&a->csv);
+	results_free(&r);
+	bench_raise_signal();
+	return status ? status : finished;
+}
+
+static int run_benchmarks(struct arguments *a)
+{
+	const char *why = NULL;
+	int on_cpu = a->options.cpu, status = TOOL_OK;
+
+	if (a->device) {
+		on_cpu = 0;
+		status = select_device(a->device);
+	} else if (a->options.cpu && a->options.cuda) {
+		why = why_no_gpu();
+		on_cpu = why != NULL;
+	}
+	for (size_t i = 0; i < a->n && !status; i++)
+		status = check_request(&a->requests[i], on_cpu, why);
+	if (status)
+		return status;
+	set_environment(a);
+	return measure(a, on_cpu, why);
 }
 
 int tool_bench(int argc, char **argv)
 {
-	struct arguments a = {.benchmark = NULL};
+	struct arguments a = {.list = 0};
 	int status = parse_arguments(argc, argv, &a);
-	const char *why = NULL;
 
 	if (status)
-		return status;
-	if (!a.benchmark) {
-		print_list();
-		return TOOL_OK;
-	}
-	if (!a.options.cpu)
-		return run_program(&a);
-	if (a.options.cuda) {
-		why = why_no_gpu();
-		if (!why)
-			return run_program(&a);
-	}
-	if (!a.benchmark->cpu) {
-		tool_error("bench %s runs on a GPU only%s%s", a.benchmark->name, why ? ": " : "",
-			   why ? why : "");
-		return TOOL_FAILED;
-	}
-	if (a.n_rest)
-		return tool_usage_error("%s takes no argument '%s' on the CPU", a.benchmark->name,
-					a.rest[0]);
-	if (why)
-		printf("no GPU (%s), so on the CPU\n", why);
-	return run_on_cpu(&a);
+		;
+	else if (a.list || !a.n)
+		print_list(&a);
+	else
+		status = run_benchmarks(&a);
+	free(a.requests);
+	return status;
 }

@@ -3,8 +3,8 @@
  * The harness of `cuatomic bench` on the CPU: it runs loops on threads, checks the results and
  * measures the rates.
  */
-#ifndef CUATOMIC_BENCH_H
-#define CUATOMIC_BENCH_H
+#ifndef CUATOMIC_CPU_BENCH_H
+#define CUATOMIC_CPU_BENCH_H
 
 #include <pthread.h>
 
@@ -73,7 +73,10 @@ uint64_t bench_plant(const char *way);
 /* Operations of all threads in the last run. */
 uint64_t bench_total(const struct bench_run *r);
 
-/* Measures BENCH_RUNS runs and adds the row. A wrong result ends the process. */
+/* Adds the rate of a run to the samples of a row. Returns whether another run is needed. */
+int bench_more(struct stats *s, double rate);
+
+/* Measures runs and adds the row, if it is wanted. A wrong result ends the process. */
 void bench_row(struct table *t, enum table_kind kind, struct bench_run *r);
 
 /* Adds the row of the read ceiling over an array of at least 64 000 bytes. */
@@ -88,4 +91,4 @@ void bench_histogram(const struct bench_options *o);
 void bench_locks(const struct bench_options *o);
 void bench_reduce(const struct bench_options *o);
 
-#endif /* CUATOMIC_BENCH_H */
+#endif /* CUATOMIC_CPU_BENCH_H */

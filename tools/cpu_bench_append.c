@@ -236,6 +236,12 @@ static uint64_t none_wrong(const struct bench_run *r)
 	return 0;
 }
 
+#if defined(__x86_64__) && defined(__GNUC__)
+#define CEILINGS 2
+#else
+#define CEILINGS 1
+#endif
+
 static void add_ceilings(const struct bench_options *o, struct table *t, const struct append_run *a,
 			 size_t bytes)
 {
@@ -254,7 +260,7 @@ static void add_ceilings(const struct bench_options *o, struct table *t, const s
 	copy_from = a->x;
 	copy_to = a->out;
 	bench_row(t, TABLE_CEILING, &r);
-#if defined(__x86_64__) && defined(__GNUC__)
+#if CEILINGS == 2
 	r.way = "ceiling: non-temporal copy, all threads";
 	r.loop = copy_non_temporal_share;
 	bench_row(t, TABLE_CEILING, &r);
@@ -324,23 +330,27 @@ static uint64_t errors_of(const struct append_run *a, enum append_way way, const
 		sum_of(a->expected + kept * size, a->stored - kept, size));
 }
 
-/* Measures BENCH_RUNS runs. A run repeats the call for about `seconds`. */
+/* Measures a row, if it is wanted. A run repeats the call for about `seconds`. */
 static void add_append(struct table *t, const struct append_run *a, enum append_way way,
 		       const char *name)
 {
 	char row[sizeof(t->name) + TABLE_NAME + 4];
-	double rates[BENCH_RUNS];
+	struct stats s;
+	double taken;
 	void *got = a->out;
+	int calls;
 
+	if (!table_wants(t->name, name))
+		return;
 	snprintf(row, sizeof(row), "%s, %s", t->name, name);
 	if (way == BUFFER)
 		cua_append_items(a->buffer, &got);
-	/* run -1 warms up and is not counted */
-	for (int i = -1; i < BENCH_RUNS; i++) {
-		double taken = 0;
+	stats_begin(&s, bench_stats_plan());
+	do {
 		uint64_t count = 0;
-		int calls = 0;
 
+		taken = 0;
+		calls = 0;
 		memset(got, 0, a->n * stored_size(a->shape));
 		do {
 			double start = tool_now();
@@ -358,10 +368,8 @@ static void add_append(struct table *t, const struct append_run *a, enum append_
 		if (errors_of(a, way, got))
 			tool_die("bench append: %s: the output differs from the serial filter",
 				 row);
-		if (i >= 0)
-			rates[i] = a->bytes * calls / taken * 1e-9;
-	}
-	table_add(t, way == LOOP ? TABLE_PEER : TABLE_OURS, name, table_figure(rates, BENCH_RUNS));
+	} while (bench_more(&s, a->bytes * calls / taken * 1e-9));
+	table_add(t, way == LOOP ? TABLE_PEER : TABLE_OURS, name, table_stats(&s));
 }
 
 static void set_threads(struct cua_context *ctx, unsigned threads)
@@ -395,6 +403,16 @@ static void fill_expected(struct append_run *a)
 	}
 }
 
+static size_t count_append_rows(void)
+{
+	const size_t shapes = sizeof(append_shapes) / sizeof(append_shapes[0]);
+	size_t rows = (CEILINGS + 4) * shapes;
+
+	for (size_t i = 0; i < shapes; i++)
+		rows += append_shapes[i].result != PARTITION;
+	return rows;
+}
+
 void bench_append(const struct bench_options *o)
 {
 	const size_t bytes = o->quick ? MOVED_QUICK_BYTES : MOVED_BYTES;
@@ -413,6 +431,7 @@ void bench_append(const struct bench_options *o)
 	if (status)
 		tool_die("bench append: %s", cua_strerror(status));
 	printf("arrays of %zu KiB\n", bytes >> 10);
+	bench_plan(count_append_rows());
 	table_columns("GB/s", "");
 	for (size_t i = 0; i < sizeof(append_shapes) / sizeof(append_shapes[0]); i++) {
 		const struct append_shape *s = &append_shapes[i];

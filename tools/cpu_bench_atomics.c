@@ -235,6 +235,23 @@ static void run_way(const struct bench_options *o, struct table *t, size_t n_ite
 	bench_row(t, way->kind, &r);
 }
 
+/* Whether this way is the last of its operation. */
+static int ends_operation(size_t i)
+{
+	return i + 1 == sizeof(atomic_ways) / sizeof(atomic_ways[0]) ||
+	       strcmp(atomic_ways[i].operation, atomic_ways[i + 1].operation) != 0;
+}
+
+/* The rows of a run of all ways: each operation has a ceiling. */
+static size_t count_rows(void)
+{
+	size_t rows = sizeof(atomic_ways) / sizeof(atomic_ways[0]);
+
+	for (size_t i = 0; i < sizeof(atomic_ways) / sizeof(atomic_ways[0]); i++)
+		rows += (size_t)ends_operation(i);
+	return rows;
+}
+
 static void run_items(const struct bench_options *o, const char *where, size_t n_items)
 {
 	const size_t n = sizeof(atomic_ways) / sizeof(atomic_ways[0]);
@@ -243,14 +260,13 @@ static void run_items(const struct bench_options *o, const char *where, size_t n
 	for (size_t i = 0; i < n; i++) {
 		char name[28];
 
-		if (!table.n) {
+		if (!i || ends_operation(i - 1)) {
 			snprintf(name, sizeof(name), "%s: %s", where, atomic_ways[i].operation);
 			table_begin(&table, name);
 			run_way(o, &table, n_items, &atomic_ceiling);
 		}
 		run_way(o, &table, n_items, &atomic_ways[i]);
-		if (i + 1 == n ||
-		    strcmp(atomic_ways[i].operation, atomic_ways[i + 1].operation) != 0)
+		if (ends_operation(i))
 			table_end(&table);
 	}
 }
@@ -263,6 +279,7 @@ void bench_atomics(const struct bench_options *o)
 		pthread_mutex_init(&mutexes[i], NULL);
 	printf("all threads on one address, and on %zu random ones (then with %d mutexes)\n", many,
 	       MUTEXES);
+	bench_plan(2 * count_rows());
 	table_columns("M/s", "");
 	run_items(o, "one address", 1);
 	run_items(o, o->quick ? "4 Ki addresses" : "1 Mi addresses", many);

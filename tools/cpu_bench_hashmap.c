@@ -367,13 +367,28 @@ static void op_name(char name[28], const struct hashmap_shape *s, int op)
 	snprintf(name, 28, "%.14s, %s", s->name, hashmap_ops[op]);
 }
 
-/* Measures all operations of a row. */
+/* Whether the filter has a row of this way. */
+static int wants_table(const struct hashmap_shape *s, const char *way_name)
+{
+	char name[28];
+	int wants = 0;
+
+	for (int op = 0; op < OPS; op++) {
+		op_name(name, s, op);
+		wants |= table_matches(name, way_name);
+	}
+	return wants;
+}
+
+/* Measures all operations of a row, if the filter has one of them. */
 static void measure_table(const struct hashmap_run *h, enum hashmap_way way, const char *way_name,
 			  struct figure figures[OPS])
 {
 	double rates[OPS][BENCH_RUNS];
 	int runs = BENCH_RUNS;
 
+	if (!wants_table(h->shape, way_name))
+		return;
 	/* run -1 warms up and is not counted */
 	for (int i = -1; i < runs; i++) {
 		double whole = 0;
@@ -456,7 +471,7 @@ static void bench_shape(const struct bench_options *o, struct cua_context *ctx,
 			const struct hashmap_shape *s)
 {
 	struct hashmap_run h = {.shape = s, .ctx = ctx, .n = o->quick ? s->quick : s->n};
-	struct figure figures[HASHMAP_WAYS][OPS];
+	struct figure figures[HASHMAP_WAYS][OPS] = {0};
 
 	open_run(&h);
 	for (int way = 0; way < HASHMAP_WAYS; way++) {
@@ -501,6 +516,34 @@ static uint64_t sums_right(const struct hashmap_run *h, enum hashmap_way way,
 	return right;
 }
 
+struct updates {
+	size_t n;
+	const uint32_t *keys, *ones;
+	const uint32_t *counts; /* of each possible key */
+};
+
+/* Measures a row, if it is wanted. */
+static void add_updates(struct table *t, const struct hashmap_run *h, enum hashmap_way way,
+			const struct updates *u)
+{
+	struct stats s;
+	double taken;
+
+	if (!table_wants(t->name, hashmap_ways[way]))
+		return;
+	stats_begin(&s, bench_stats_plan());
+	do {
+		double start;
+
+		clear_table(h, way);
+		start = tool_now();
+		add_pairs(h, way, 1, u->n, u->keys, u->ones);
+		taken = tool_now() - start;
+		check_result(t->name, hashmap_ways[way], sums_right(h, way, u->counts), h->n);
+	} while (bench_more(&s, (double)u->n / taken * 1e-6));
+	table_add(t, way == PLAIN ? TABLE_PEER : TABLE_OURS, hashmap_ways[way], table_stats(&s));
+}
+
 /* Measures additions of 1 to values, into a cleared table, with 4 updates for each possible key. */
 static void bench_updates(const struct bench_options *o, struct cua_context *ctx)
 {
@@ -514,6 +557,7 @@ static void bench_updates(const struct bench_options *o, struct cua_context *ctx
 	hashmap_need(cua_alloc(ctx, n, sizeof(*keys), (void **)&keys));
 	hashmap_need(cua_alloc(ctx, n, sizeof(*ones), (void **)&ones));
 	for (int skew = 0; skew < SKEWS; skew++) {
+		const struct updates u = {n, keys, ones, counts};
 		struct table table = {.n = 0};
 
 		memset(counts, 0, h.n * sizeof(*counts));
@@ -529,22 +573,8 @@ static void bench_updates(const struct bench_options *o, struct cua_context *ctx
 		table_begin(&table, skew_names[skew]);
 		add_line_ceiling(o, &table, 1);
 		for (int way = 0; way < HASHMAP_WAYS; way++) {
-			double rates[BENCH_RUNS];
-
 			set_hashmap_threads(o, &h, (enum hashmap_way)way);
-			for (int i = -1; i < BENCH_RUNS; i++) {
-				double start;
-
-				clear_table(&h, (enum hashmap_way)way);
-				start = tool_now();
-				add_pairs(&h, (enum hashmap_way)way, 1, n, keys, ones);
-				if (i >= 0)
-					rates[i] = (double)n / (tool_now() - start) * 1e-6;
-				check_result(table.name, hashmap_ways[way],
-					     sums_right(&h, (enum hashmap_way)way, counts), h.n);
-			}
-			table_add(&table, way == PLAIN ? TABLE_PEER : TABLE_OURS, hashmap_ways[way],
-				  table_figure(rates, BENCH_RUNS));
+			add_updates(&table, &h, (enum hashmap_way)way, &u);
 		}
 		table_end(&table);
 	}
@@ -564,6 +594,8 @@ void bench_hashmap(const struct bench_options *o)
 		printf("%s %s: %zu keys", i ? ";" : "", hashmap_shapes[i].name,
 		       o->quick ? hashmap_shapes[i].quick : hashmap_shapes[i].n);
 	printf("; * fewer runs\n");
+	bench_plan((sizeof(hashmap_shapes) / sizeof(hashmap_shapes[0]) * OPS + SKEWS) *
+		   (1 + HASHMAP_WAYS));
 	table_columns("M/s", "");
 	for (size_t i = 0; i < sizeof(hashmap_shapes) / sizeof(hashmap_shapes[0]); i++)
 		bench_shape(o, ctx, &hashmap_shapes[i]);

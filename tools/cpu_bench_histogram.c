@@ -230,20 +230,23 @@ static void check_counts(const struct histogram_run *h, const struct table *t, c
 }
 
 /*
- * Measures BENCH_RUNS runs of the library, or of the serial loop if ctx is NULL. A run repeats the
+ * Measures the library, or the serial loop if ctx is NULL, if the row is wanted. A run repeats the
  * call for about `seconds`.
  */
 static void add_histogram(struct table *t, const struct histogram_run *h, struct cua_context *ctx,
 			  const char *way)
 {
 	const struct shape *s = h->shape;
-	double rates[BENCH_RUNS];
+	struct stats samples;
+	double taken;
+	int calls;
 
-	/* run -1 warms up and is not counted */
-	for (int i = -1; i < BENCH_RUNS; i++) {
-		double taken = 0;
-		int calls = 0;
-
+	if (!table_wants(t->name, way))
+		return;
+	stats_begin(&samples, bench_stats_plan());
+	do {
+		taken = 0;
+		calls = 0;
 		do {
 			enum cua_status status = CUA_OK;
 			double start = tool_now();
@@ -261,10 +264,24 @@ static void add_histogram(struct table *t, const struct histogram_run *h, struct
 			check_counts(h, t, way);
 			calls++;
 		} while (taken < h->seconds);
-		if (i >= 0)
-			rates[i] = (double)(h->n * s->size) * calls / taken * 1e-9;
-	}
-	table_add(t, ctx ? TABLE_OURS : TABLE_PEER, way, table_figure(rates, BENCH_RUNS));
+	} while (bench_more(&samples, (double)(h->n * s->size) * calls / taken * 1e-9));
+	table_add(t, ctx ? TABLE_OURS : TABLE_PEER, way, table_stats(&samples));
+}
+
+/* Whether the shape has a case with this input. */
+static int has_input(const struct shape *s, int input)
+{
+	return s->all_inputs || input == UNIFORM || input == ZIPF;
+}
+
+static size_t count_histogram_rows(void)
+{
+	size_t cases = 0;
+
+	for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++)
+		for (int input = UNIFORM; input <= CLUSTERED; input++)
+			cases += (size_t)has_input(&shapes[i], input);
+	return 4 * cases;
 }
 
 void bench_histogram(const struct bench_options *o)
@@ -284,6 +301,7 @@ void bench_histogram(const struct bench_options *o)
 	for (size_t k = 0; k < EDGES; k++)
 		edges[k] = (float)(k * k);
 	printf("arrays of %zu KiB\n", bytes >> 10);
+	bench_plan(count_histogram_rows());
 	table_columns("GB/s", "");
 	for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++)
 		for (int input = UNIFORM; input <= CLUSTERED; input++) {
@@ -299,7 +317,7 @@ void bench_histogram(const struct bench_options *o)
 			struct table table = {.n = 0};
 			char name[sizeof(table.name)];
 
-			if (!s->all_inputs && input != UNIFORM && input != ZIPF)
+			if (!has_input(s, input))
 				continue;
 			make_elements(s, (enum distribution)input, h.n, x, expected);
 			snprintf(name, sizeof(name), "%s, %s", s->name, distribution_names[input]);

@@ -154,6 +154,7 @@ void bench_locks(const struct bench_options *o)
 	char name[28];
 
 	printf("critical sections: increment of a plain 64-bit counter under a single lock\n");
+	bench_plan(2 * sizeof(ways) / sizeof(ways[0]));
 	table_columns("M/s", "a thread's share");
 	run_case(o, "one thread", 1);
 	snprintf(name, sizeof(name), "all threads, %u", o->threads);

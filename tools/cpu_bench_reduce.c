@@ -246,19 +246,23 @@ static enum cua_status make_call(const struct call *c, union value *result)
 			  r->op == CUA_REDUCE_DOT ? c->y : NULL, result);
 }
 
-/* Measures BENCH_RUNS runs. A run repeats the call for about `seconds`. */
+/* Measures a row, if it is wanted. A run repeats the call for about `seconds`. */
 static void add_calls(struct table *t, const struct call *c, const char *way, double seconds,
 		      double bytes, const struct expected *wanted)
 {
 	const struct reduction *r = c->reduction;
-	const struct figure none = {0, 0, 0, 0};
-	double rates[BENCH_RUNS];
+	const struct figure none = {.runs = 0};
+	struct stats s;
+	double taken;
+	int calls;
 
-	/* run -1 warms up and is not counted */
-	for (int i = -1; i < BENCH_RUNS; i++) {
-		double start = tool_now(), taken;
-		int calls = 0;
+	if (!table_wants(t->name, way))
+		return;
+	stats_begin(&s, bench_stats_plan());
+	do {
+		double start = tool_now();
 
+		calls = 0;
 		do {
 			union value result;
 			enum cua_status status;
@@ -276,10 +280,20 @@ static void add_calls(struct table *t, const struct call *c, const char *way, do
 			calls++;
 			taken = tool_now() - start;
 		} while (taken < seconds);
-		if (i >= 0)
-			rates[i] = bytes * calls / taken * 1e-9;
-	}
-	table_add(t, c->mode ? TABLE_OURS : TABLE_PEER, way, table_figure(rates, BENCH_RUNS));
+	} while (bench_more(&s, bytes * calls / taken * 1e-9));
+	table_add(t, c->mode ? TABLE_OURS : TABLE_PEER, way, table_stats(&s));
+}
+
+static size_t count_reduce_rows(void)
+{
+	const size_t n = sizeof(reductions) / sizeof(reductions[0]);
+	/* the ceiling, FAST and FIXED */
+	size_t rows = 3 * n;
+
+	for (size_t i = 0; i < n; i++)
+		rows += (size_t)(reductions[i].loop != NULL) +
+			(size_t)(reductions[i].has_exact != 0);
+	return rows;
 }
 
 void bench_reduce(const struct bench_options *o)
@@ -304,6 +318,7 @@ void bench_reduce(const struct bench_options *o)
 	x = arrays;
 	y = x + bytes;
 	printf("arrays of %zu KiB; dot reads two of them\n", bytes >> 10);
+	bench_plan(count_reduce_rows());
 	table_columns("GB/s", "");
 	for (size_t i = 0; i < sizeof(reductions) / sizeof(reductions[0]); i++) {
 		const struct reduction *r = &reductions[i];

@@ -139,6 +139,10 @@ static int parse_group(const char *text, uint32_t *ranks)
 	return TOOL_OK;
 }
 
+/* Most further options of a command, and their first value. */
+#define MORE_OPTIONS 16
+#define MORE_FIRST 256
+
 static int parse_backend(const char *text, struct tool_options *o)
 {
 	o->cpu = !strcmp(text, "cpu") || !strcmp(text, "auto");
@@ -148,7 +152,8 @@ static int parse_backend(const char *text, struct tool_options *o)
 	return TOOL_OK;
 }
 
-int tool_parse_options(int argc, char **argv, const char *letters, struct tool_options *o)
+int tool_parse_options(int argc, char **argv, const char *letters, struct tool_options *o,
+		       const struct tool_more *more)
 {
 	static const struct option names[] = {
 		{"backend", required_argument, NULL, 'b'},
@@ -156,7 +161,8 @@ int tool_parse_options(int argc, char **argv, const char *letters, struct tool_o
 		{"quick", no_argument, NULL, 'q'},
 		{"threads", required_argument, NULL, 't'},
 	};
-	struct option allowed[sizeof(names) / sizeof(names[0]) + 1] = {{NULL, 0, NULL, 0}};
+	struct option allowed[sizeof(names) / sizeof(names[0]) + MORE_OPTIONS + 1] = {
+		{NULL, 0, NULL, 0}};
 	size_t n = 0;
 	int c, status = TOOL_OK;
 
@@ -165,6 +171,8 @@ int tool_parse_options(int argc, char **argv, const char *letters, struct tool_o
 		if (strchr(letters, names[k].val))
 			allowed[n++] = names[k];
 	}
+	for (size_t k = 0; more && more->names[k].name && k < MORE_OPTIONS; k++)
+		allowed[n++] = more->names[k];
 	opterr = 0;
 	while (!status && (c = getopt_long(argc, argv, letters, allowed, NULL)) != -1) {
 		switch (c) {
@@ -172,7 +180,10 @@ int tool_parse_options(int argc, char **argv, const char *letters, struct tool_o
 		case 'g': status = parse_group(optarg, &o->group); break;
 		case 'q': o->quick = 1; break;
 		case 't': status = parse_threads(optarg, &o->threads); break;
-		default: status = option_error(c, argv[optind - 1]); break;
+		default:
+			status = c >= MORE_FIRST ? more->set(c, optarg, more->data)
+						 : option_error(c, argv[optind - 1]);
+			break;
 		}
 	}
 	return status;

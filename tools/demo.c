@@ -263,7 +263,7 @@ int tool_demo(int argc, char **argv)
 {
 	struct tool_options o;
 	struct input in = {.data = NULL};
-	int wrong, status = tool_parse_options(argc, argv, ":b:g:t:", &o);
+	int wrong, status = tool_parse_options(argc, argv, ":b:g:t:", &o, NULL);
 
 	if (status)
 		return status;

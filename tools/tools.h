@@ -35,11 +35,22 @@ struct tool_options {
 	int quick;
 };
 #define DEMO_RANKS_MAX 64u /* of --group */
+
+/* Further options of a command, without a letter: their values are 256 and more. */
+struct option;
+struct tool_more {
+	const struct option *names; /* ends with a name of NULL */
+	/* Returns TOOL_OK or TOOL_USAGE. */
+	int (*set)(int option, const char *value, void *data);
+	void *data;
+};
+
 /*
- * Parses the options: `letters` is ":b:g:t:" for demo or ":b:qt:" for bench. Afterwards optind is
- * the index of the first argument. Returns TOOL_OK or TOOL_USAGE.
+ * Parses the options: `letters` is ":b:g:t:" for demo or ":b:qt:" for bench; `more` may be NULL.
+ * Afterwards optind is the index of the first argument. Returns TOOL_OK or TOOL_USAGE.
  */
-int tool_parse_options(int argc, char **argv, const char *letters, struct tool_options *o);
+int tool_parse_options(int argc, char **argv, const char *letters, struct tool_options *o,
+		       const struct tool_more *more);
 
 /* Creates a context of the CPU backend and describes its device. An error ends the process. */
 struct cua_context *tool_cpu_context(unsigned threads, struct cua_device_info *info);

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The environment of a benchmark, and the records that it writes for `cuatomic bench`, in C and in
+ * CUDA C.
+ *
+ * CUATOMIC_BENCH_RECORDS   number of the descriptor for the records; without it there are none
+ * CUATOMIC_BENCH_FILTER    extended regular expression; only rows whose "bench/case/way" matches
+ * CUATOMIC_BENCH_SECONDS   time limit of the whole benchmark
+ *
+ * A record is a line of fields that are separated by tabs. In a field, "\\", "\t" and "\n" are
+ * a backslash, a tab and a line break. The first field is the kind of the record:
+ *
+ * %head KEY VALUE          key: program, device, driver or versions
+ * %plan ROWS               number of rows of the whole benchmark
+ * %columns UNIT TITLE      the next rows have this unit, and notes with this title
+ * %case CASE               the next rows belong to this case
+ * %row CASE WAY KIND UNIT NOTE REASON SAMPLE...
+ *                          kind: ceiling, peer or ours; reason: the end of the sampling;
+ *                          no sample: the way is not available
+ * %skip                    a row that the filter excludes
+ *
+ * All other lines on the same descriptor are text for the reader of the table.
+ */
+#ifndef CUATOMIC_BENCH_RECORDS_H
+#define CUATOMIC_BENCH_RECORDS_H
+
+#include <errno.h>
+#include <regex.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bench_stats.h"
+
+#define BENCH_ENV_RECORDS "CUATOMIC_BENCH_RECORDS"
+#define BENCH_ENV_FILTER "CUATOMIC_BENCH_FILTER"
+#define BENCH_ENV_SECONDS "CUATOMIC_BENCH_SECONDS"
+
+/* The time limit of a row without CUATOMIC_BENCH_SECONDS. */
+#define BENCH_ROW_SECONDS 1.0
+/* The rows of a benchmark without a plan, for the division of its time. */
+#define BENCH_ROWS_UNPLANNED 64
+
+struct bench_state {
+	int ready;   /* the environment was read */
+	int records; /* descriptor, or -1 */
+	int filtered, quick;
+	regex_t filter;
+	double seconds, start; /* seconds 0: no limit of the whole benchmark */
+	int planned, done;     /* rows; planned 0: unknown */
+	char name[24];         /* of the benchmark */
+	char unit[16];
+};
+
+/* The files of a program share it, also in a program of several files. */
+__attribute__((weak)) struct bench_state bench_state_shared;
+
+static inline void bench_env_refuse(const char *name, const char *value)
+{
+	fflush(stdout);
+	fprintf(stderr, "cuatomic bench: %s: '%s' is not valid\n", name, value);
+	exit(2);
+}
+
+static inline const char *bench_env_text(const char *name)
+{
+	const char *text = getenv(name);
+
+	return text && *text ? text : NULL;
+}
+
+/* Returns the state, and reads the environment in the first call. */
+static inline struct bench_state *bench_env(void)
+{
+	struct bench_state *s = &bench_state_shared;
+	const char *text;
+	char *end;
+
+	if (s->ready)
+		return s;
+	s->ready = 1;
+	s->start = stats_now();
+	s->records = -1;
+	text = bench_env_text(BENCH_ENV_RECORDS);
+	if (text) {
+		const long fd = strtol(text, &end, 10);
+
+		if (*end || fd < 0 || fd > 1 << 20)
+			bench_env_refuse(BENCH_ENV_RECORDS, text);
+		s->records = (int)fd;
+	}
+	text = bench_env_text(BENCH_ENV_FILTER);
+	if (text) {
+		if (regcomp(&s->filter, text, REG_EXTENDED | REG_NOSUB))
+			bench_env_refuse(BENCH_ENV_FILTER, text);
+		s->filtered = 1;
+	}
+	text = bench_env_text(BENCH_ENV_SECONDS);
+	if (text) {
+		s->seconds = strtod(text, &end);
+		/* negated, so that a NaN fails */
+		if (*end || !(s->seconds > 0))
+			bench_env_refuse(BENCH_ENV_SECONDS, text);
+	}
+	return s;
+}
+
+/* ---- records ---- */
+
+struct record {
+	size_t n;
+	char text[8192];
+};
+
+static inline void record_begin(struct record *r, const char *kind)
+{
+	r->n = (size_t)snprintf(r->text, sizeof(r->text), "%%%s", kind);
+}
+
+/* Adds a field. A field that does not fit is cut. */
+static inline void record_field(struct record *r, const char *text)
+{
+	/* the line break, and an escaped character */
+	const size_t last = sizeof(r->text) - 3;
+
+	if (r->n < last)
+		r->text[r->n++] = '\t';
+	for (; *text && r->n < last; text++) {
+		const char *at = strchr("\\\t\n", *text);
+
+		if (at) {
+			r->text[r->n++] = '\\';
+			r->text[r->n++] = "\\tn"[at - strchr("\\\t\n", '\\')];
+		} else {
+			r->text[r->n++] = *text;
+		}
+	}
+}
+
+/* Adds a number that keeps all its bits. */
+static inline void record_number(struct record *r, double v)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%.17g", v);
+	record_field(r, text);
+}
+
+/* Writes the record, after everything that was printed before it. */
+static inline void record_end(struct record *r)
+{
+	const int fd = bench_env()->records;
+	size_t at = 0;
+
+	r->text[r->n++] = '\n';
+	fflush(stdout);
+	while (fd >= 0 && at < r->n) {
+		const ssize_t wrote = write(fd, r->text + at, r->n - at);
+
+		if (wrote < 0 && errno != EINTR) {
+			fprintf(stderr, "cuatomic bench: %s: %s\n", BENCH_ENV_RECORDS,
+				strerror(errno));
+			exit(1);
+		}
+		at += wrote > 0 ? (size_t)wrote : 0;
+	}
+}
+
+/* Writes a record of one or two fields. second may be NULL. */
+static inline void record_write(const char *kind, const char *first, const char *second)
+{
+	struct record r;
+
+	if (bench_env()->records < 0)
+		return;
+	record_begin(&r, kind);
+	record_field(&r, first);
+	if (second)
+		record_field(&r, second);
+	record_end(&r);
+}
+
+/* ---- what a benchmark states about itself ---- */
+
+/* Sets the name of the benchmark. */
+static inline void bench_program(const char *name)
+{
+	struct bench_state *s = bench_env();
+
+	snprintf(s->name, sizeof(s->name), "%s", name);
+	record_write("head", "program", name);
+}
+
+static inline void bench_head(const char *key, const char *value)
+{
+	record_write("head", key, value);
+}
+
+/* Announces the number of rows. */
+static inline void bench_plan(size_t rows)
+{
+	char text[24];
+
+	bench_env()->planned = (int)rows;
+	snprintf(text, sizeof(text), "%zu", rows);
+	record_write("plan", text, NULL);
+}
+
+/* How long the next row may be sampled. */
+static inline struct stats_plan bench_stats_plan(void)
+{
+	const struct bench_state *s = bench_env();
+	struct stats_plan plan = {BENCH_RUNS, STATS_SAMPLES, 1, BENCH_ROW_SECONDS};
+	int rows = (s->planned ? s->planned : BENCH_ROWS_UNPLANNED) - s->done;
+
+	if (s->quick) {
+		plan.most = BENCH_RUNS;
+		plan.converges = 0;
+	}
+	if (s->seconds > 0) {
+		plan.least = STATS_LEAST;
+		plan.seconds = (s->start + s->seconds - stats_now()) / (rows > 1 ? rows : 1);
+	}
+	return plan;
+}
+
+#endif /* CUATOMIC_BENCH_RECORDS_H */

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The parts of `cuatomic bench`: the child processes that measure, the rows that they write, and
+ * the output.
+ */
+#ifndef CUATOMIC_BENCH_COMMAND_H
+#define CUATOMIC_BENCH_COMMAND_H
+
+#include "../bench/bench_table.h"
+#include "cpu_bench.h"
+
+/* ---- rows ---- */
+
+struct result_row {
+	char *bench, *name, *way, *unit, *note; /* name: of the case */
+	enum table_kind kind;
+	unsigned group; /* the rows of a case share it */
+	struct figure figure;
+};
+
+struct results {
+	struct result_row *rows;
+	size_t n, room;
+	const char *bench; /* the one that runs */
+	unsigned group;
+	char *device, *driver; /* of the last program that has one, or NULL */
+	int failed;            /* a benchmark failed or was stopped, so rows are missing */
+
+	/* the table on standard output */
+	int prints;
+	struct table table;
+	char *columns, *title; /* head of the columns, before its first row; or NULL */
+
+	/* progress of the benchmark that runs */
+	size_t planned, done;
+	double start;
+};
+
+/* Reads a line of a benchmark: a record, or text. Returns 0 if the record is malformed. */
+int results_read(struct results *r, char *line);
+/* Starts a benchmark. */
+void results_begin(struct results *r, const char *bench);
+void results_free(struct results *r);
+/* Best median of the case of row i, or 0. */
+double results_best(const struct results *r, size_t i, enum table_kind kind);
+
+/* ---- progress ---- */
+
+/* Shows the progress on standard error if it is a terminal. */
+void progress_show(const struct results *r);
+/* Removes the progress from the terminal. */
+void progress_clear(void);
+
+/* ---- child processes ---- */
+
+/* A program, or a function of this program that runs in a child process. */
+struct bench_job {
+	const char *name;
+	char *const *argv; /* of the program; NULL: run */
+	void (*run)(const struct bench_job *job);
+	const struct bench_options *options; /* of run */
+};
+
+/* Records the signals that stop a benchmark, instead of ending the process. */
+void bench_catch_signals(void);
+/* The signal that was caught, or 0. */
+int bench_caught_signal(void);
+/* Ends the process by the signal that was caught, if there is one. */
+void bench_raise_signal(void);
+/* Runs a job until its end or a signal. Returns the exit status of the command. */
+int bench_run_job(const struct bench_job *job, struct results *r);
+
+/* ---- output ---- */
+
+/* A file that appears as a whole when it is complete. */
+struct bench_file {
+	const char *path;         /* NULL: none; "-": standard output */
+	char *target, *temporary; /* temporary NULL: writes to the target itself */
+	FILE *stream;
+};
+
+int bench_file_open(struct bench_file *f);
+/* Returns TOOL_OK, or reports the error. */
+int bench_file_finish(struct bench_file *f);
+void bench_write_json(FILE *f, const struct results *r);
+void bench_write_csv(FILE *f, const struct results *r);
+
+#endif /* CUATOMIC_BENCH_COMMAND_H */

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The files of `cuatomic bench`. A temporary file beside the target is renamed when it is complete,
+ * so a reader sees the old file or the new file. A target that is no regular file, for example
+ * a pipe or /dev/stdout, is written directly.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "bench.h"
+
+/* Temporary files, which exit() removes: there are at most a JSON file and a CSV file. */
+static char *unfinished[2];
+static pid_t owner;
+
+static void remove_unfinished(void)
+{
+	/* a child has a copy of the list */
+	if (getpid() != owner)
+		return;
+	for (size_t i = 0; i < sizeof(unfinished) / sizeof(unfinished[0]); i++) {
+		if (unfinished[i])
+			unlink(unfinished[i]);
+	}
+}
+
+static void remember(char *was, char *is)
+{
+	for (size_t i = 0; i < sizeof(unfinished) / sizeof(unfinished[0]); i++) {
+		if (unfinished[i] == was) {
+			unfinished[i] = is;
+			break;
+		}
+	}
+	if (!owner) {
+		owner = getpid();
+		atexit(remove_unfinished);
+	}
+}
+
+static int file_error(const struct bench_file *f)
+{
+	tool_error("%s: %s", f->path, strerror(errno));
+	return TOOL_FAILED;
+}
+
+/* Opens the temporary file, with the permissions of a new file or of the file that it replaces. */
+static int open_temporary(struct bench_file *f, const struct stat *old)
+{
+	const size_t room = strlen(f->target) + sizeof(".XXXXXX");
+	const mode_t mask = umask(0);
+	int fd;
+
+	umask(mask);
+	f->temporary = tool_alloc(room);
+	snprintf(f->temporary, room, "%s.XXXXXX", f->target);
+	fd = mkstemp(f->temporary);
+	if (fd < 0)
+		return file_error(f);
+	remember(NULL, f->temporary);
+	if (fchmod(fd, old ? old->st_mode & 0777 : 0666 & ~mask))
+		return file_error(f);
+	f->stream = fdopen(fd, "w");
+	return f->stream ? TOOL_OK : file_error(f);
+}
+
+int bench_file_open(struct bench_file *f)
+{
+	struct stat old;
+
+	if (!f->path)
+		return TOOL_OK;
+	if (!strcmp(f->path, "-")) {
+		f->stream = stdout;
+		return TOOL_OK;
+	}
+	if (stat(f->path, &old)) {
+		if (errno != ENOENT || !*f->path)
+			return file_error(f);
+		f->target = tool_alloc(strlen(f->path) + 1);
+		strcpy(f->target, f->path);
+		return open_temporary(f, NULL);
+	}
+	if (S_ISREG(old.st_mode)) {
+		/* the target of a symbolic link is replaced, not the link */
+		f->target = realpath(f->path, NULL);
+		if (!f->target || access(f->target, W_OK))
+			return file_error(f);
+		return open_temporary(f, &old);
+	}
+	f->stream = fopen(f->path, "we");
+	return f->stream ? TOOL_OK : file_error(f);
+}
+
+int bench_file_finish(struct bench_file *f)
+{
+	int status = TOOL_OK;
+
+	if (!f->stream || f->stream == stdout)
+		return TOOL_OK;
+	if (fflush(f->stream) || ferror(f->stream) || (f->temporary && fsync(fileno(f->stream))))
+		status = file_error(f);
+	if (fclose(f->stream) && !status)
+		status = file_error(f);
+	if (f->temporary && !status && rename(f->temporary, f->target))
+		status = file_error(f);
+	if (f->temporary) {
+		if (status)
+			unlink(f->temporary);
+		remember(f->temporary, NULL);
+	}
+	free(f->temporary);
+	free(f->target);
+	f->temporary = f->target = NULL;
+	f->stream = NULL;
+	return status;
+}

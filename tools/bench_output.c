@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: MIT */
+/* The rows of benchmarks as JSON (see doc/bench-schema.json) and as CSV (RFC 4180). */
+#include <string.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "bench.h"
+
+/* ---- values that both formats have ---- */
+
+/* Formats a number that keeps all its bits. No number is infinite or a NaN. */
+static const char *number(char text[32], double v)
+{
+	/* the command never calls setlocale, so the decimal separator is a point */
+	snprintf(text, 32, "%.17g", v);
+	return text;
+}
+
+/* The ratio to the best row of a kind in the case; -1: there is none. */
+static double ratio_to_best(const struct results *r, size_t i, enum table_kind kind)
+{
+	const double best = results_best(r, i, kind);
+
+	if (!r->rows[i].figure.runs || !(best > 0))
+		return -1;
+	return r->rows[i].figure.median / best;
+}
+
+static double ceiling_share(const struct results *r, size_t i)
+{
+	return ratio_to_best(r, i, TABLE_CEILING);
+}
+
+static double peer_ratio(const struct results *r, size_t i)
+{
+	return r->rows[i].kind == TABLE_CEILING ? -1 : ratio_to_best(r, i, TABLE_PEER);
+}
+
+/* ---- JSON ---- */
+
+/* Returns the length of the UTF-8 character at text, or 0 if it is malformed. */
+static int utf8_length(const unsigned char *text)
+{
+	static const struct {
+		unsigned char low, high, next_low, next_high;
+		int length;
+	} ranges[] = {
+		{0x00, 0x7f, 0x00, 0xff, 1}, {0xc2, 0xdf, 0x80, 0xbf, 2},
+		{0xe0, 0xe0, 0xa0, 0xbf, 3}, {0xe1, 0xec, 0x80, 0xbf, 3},
+		{0xed, 0xed, 0x80, 0x9f, 3}, {0xee, 0xef, 0x80, 0xbf, 3},
+		{0xf0, 0xf0, 0x90, 0xbf, 4}, {0xf1, 0xf3, 0x80, 0xbf, 4},
+		{0xf4, 0xf4, 0x80, 0x8f, 4},
+	};
+
+	for (size_t k = 0; k < sizeof(ranges) / sizeof(ranges[0]); k++) {
+		if (*text < ranges[k].low || *text > ranges[k].high)
+			continue;
+		for (int i = 1; i < ranges[k].length; i++) {
+			const int first = i == 1;
+
+			if (text[i] < (first ? ranges[k].next_low : 0x80) ||
+			    text[i] > (first ? ranges[k].next_high : 0xbf))
+				return 0;
+		}
+		return ranges[k].length;
+	}
+	return 0;
+}
+
+static void json_text(FILE *f, const char *text)
+{
+	const unsigned char *p = (const unsigned char *)text;
+
+	putc('"', f);
+	while (*p) {
+		const int length = utf8_length(p);
+
+		if (!length) {
+			fputs("\\ufffd", f);
+			p++;
+			continue;
+		}
+		if (*p == '"' || *p == '\\')
+			fprintf(f, "\\%c", *p);
+		else if (*p < ' ' || *p == 0x7f)
+			fprintf(f, "\\u%04x", *p);
+		else
+			fwrite(p, 1, (size_t)length, f);
+		p += length;
+	}
+	putc('"', f);
+}
+
+/* Writes `"name": "text"`, or null if text is NULL. */
+static void json_member(FILE *f, const char *name, const char *text)
+{
+	json_text(f, name);
+	fputs(": ", f);
+	if (text)
+		json_text(f, text);
+	else
+		fputs("null", f);
+}
+
+/* Writes `"name": v`, or null if v is negative. */
+static void json_number(FILE *f, const char *name, double v)
+{
+	char digits[32];
+
+	json_text(f, name);
+	fprintf(f, ": %s", v >= 0 ? number(digits, v) : "null");
+}
+
+static void json_row(FILE *f, const struct results *r, size_t i)
+{
+	const struct result_row *row = &r->rows[i];
+	const struct figure *g = &row->figure;
+	const struct {
+		const char *name, *text;
+	} texts[] = {{"bench", row->bench}, {"case", row->name},
+		     {"way", row->way},     {"kind", table_kind_name(row->kind)},
+		     {"unit", row->unit},   {"note", row->note}};
+	char digits[32];
+
+	fputs("    {", f);
+	for (size_t k = 0; k < sizeof(texts) / sizeof(texts[0]); k++) {
+		json_member(f, texts[k].name, texts[k].text);
+		fputs(", ", f);
+	}
+	json_number(f, "median", g->runs ? g->median : -1);
+	fputs(", ", f);
+	json_number(f, "low", g->runs ? g->interval.low : -1);
+	fputs(", ", f);
+	json_number(f, "high", g->runs ? g->interval.high : -1);
+	fputs(", ", f);
+	json_number(f, "ceiling_share", ceiling_share(r, i));
+	fputs(", ", f);
+	json_number(f, "peer_ratio", peer_ratio(r, i));
+	fputs(",\n     ", f);
+	json_member(f, "reason", g->runs ? table_reason_name(g->reason) : NULL);
+	fprintf(f, ", \"noisy\": %s, \"samples\": [",
+		g->runs && stats_is_noisy(&g->interval) ? "true" : "false");
+	for (int k = 0; k < g->runs; k++)
+		fprintf(f, "%s%s", k ? ", " : "", number(digits, g->samples[k]));
+	fputs("]}", f);
+}
+
+/* The name of the operating system, of /etc/os-release, or of the kernel. */
+static void read_system(char *text, size_t room)
+{
+	FILE *f = fopen("/etc/os-release", "re");
+	struct utsname u;
+	char line[256], name[200] = "";
+
+	while (f && fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "PRETTY_NAME=\"%199[^\"\n]", name) == 1)
+			break;
+	}
+	if (f)
+		fclose(f);
+	if (uname(&u))
+		snprintf(text, room, "%s", name);
+	else
+		snprintf(text, room, "%s%s%s %s %s", name, *name ? ", " : "", u.sysname, u.release,
+			 u.machine);
+}
+
+static void json_machine(FILE *f, const struct results *r)
+{
+	struct cua_device_info info = CUA_DEVICE_INFO_INIT;
+	const double pages = (double)sysconf(_SC_PHYS_PAGES);
+	char system[512];
+
+	read_system(system, sizeof(system));
+	fputs("  \"machine\": {", f);
+	json_member(f, "cpu", cua_device_query(CUA_BACKEND_CPU, 0, &info) ? NULL : info.name);
+	fputs(", ", f);
+	json_number(f, "cores", (double)sysconf(_SC_NPROCESSORS_ONLN));
+	fputs(", ", f);
+	json_number(f, "memory", pages * (double)sysconf(_SC_PAGESIZE));
+	fputs(",\n    ", f);
+	json_member(f, "os", system);
+	fputs(", ", f);
+	json_member(f, "gpu", r->device);
+	fputs(", ", f);
+	json_member(f, "driver", r->driver);
+	fputs("},\n", f);
+}
+
+void bench_write_json(FILE *f, const struct results *r)
+{
+	const time_t now = time(NULL);
+	struct tm utc;
+	char date[32] = "";
+
+	if (gmtime_r(&now, &utc))
+		strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%SZ", &utc);
+	fputs("{\n  \"schema\": 1, ", f);
+	json_member(f, "version", cua_version());
+	fputs(", ", f);
+	json_member(f, "date", date);
+	fprintf(f, ", \"complete\": %s,\n", r->failed ? "false" : "true");
+	json_machine(f, r);
+	fputs("  \"rows\": [", f);
+	for (size_t i = 0; i < r->n; i++) {
+		fputs(i ? ",\n" : "\n", f);
+		json_row(f, r, i);
+	}
+	fputs("\n  ]\n}\n", f);
+}
+
+/* ---- CSV ---- */
+
+static void csv_text(FILE *f, const char *text)
+{
+	if (!text[strcspn(text, ",\"\r\n")]) {
+		fputs(text, f);
+	} else {
+		putc('"', f);
+		for (; *text; text++)
+			fputs(*text == '"' ? "\"\"" : (char[]){*text, '\0'}, f);
+		putc('"', f);
+	}
+	putc(',', f);
+}
+
+/* Writes a number, or an empty field if v is negative. */
+static void csv_number(FILE *f, double v)
+{
+	char digits[32];
+
+	fprintf(f, "%s,", v >= 0 ? number(digits, v) : "");
+}
+
+void bench_write_csv(FILE *f, const struct results *r)
+{
+	char digits[32];
+
+	fputs("bench,case,way,kind,unit,note,median,low,high,ceiling_share,peer_ratio,reason,noisy,"
+	      "samples\r\n",
+	      f);
+	for (size_t i = 0; i < r->n; i++) {
+		const struct result_row *row = &r->rows[i];
+		const struct figure *g = &row->figure;
+
+		csv_text(f, row->bench);
+		csv_text(f, row->name);
+		csv_text(f, row->way);
+		csv_text(f, table_kind_name(row->kind));
+		csv_text(f, row->unit);
+		csv_text(f, row->note);
+		csv_number(f, g->runs ? g->median : -1);
+		csv_number(f, g->runs ? g->interval.low : -1);
+		csv_number(f, g->runs ? g->interval.high : -1);
+		csv_number(f, ceiling_share(r, i));
+		csv_number(f, peer_ratio(r, i));
+		csv_text(f, g->runs ? table_reason_name(g->reason) : "");
+		csv_text(f, g->runs && stats_is_noisy(&g->interval) ? "true" : "false");
+		/* the samples are a single field */
+		for (int k = 0; k < g->runs; k++)
+			fprintf(f, "%s%s", k ? " " : "", number(digits, g->samples[k]));
+		fputs("\r\n", f);
+	}
+}
