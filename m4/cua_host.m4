@@ -148,6 +148,26 @@ AC_SUBST([ZLIB_LIBS])
 AM_CONDITIONAL([HAVE_ZLIB], [test -n "$ZLIB_LIBS"])
 ])
 
+# CUA_JANSSON
+# jansson, which reads the files of cuatomic bench --compare.
+AC_DEFUN([CUA_JANSSON],
+[AC_ARG_WITH([jansson],
+  [AS_HELP_STRING([--with-jansson], [build cuatomic bench --compare by jansson @<:@auto@:>@])],
+  [], [with_jansson=auto])
+AS_CASE([$with_jansson], [yes | no | auto], [],
+  [AC_MSG_ERROR([--with-jansson=$with_jansson: choose yes, no or auto])])
+cua_jansson_said="no (--without-jansson)"
+AS_IF([test "$with_jansson" != no],
+  [PKG_CHECK_MODULES([JANSSON], [jansson >= 2.7],
+    [cua_jansson_said=yes
+     AC_DEFINE([HAVE_JANSSON], [1], [Define to 1 if cuatomic bench --compare can read JSON.])],
+    [cua_jansson_said="no (jansson not found)"])])
+AS_IF([test "$with_jansson" = yes && test "$cua_jansson_said" != yes],
+  [AC_MSG_ERROR([--with-jansson: $cua_jansson_said])])
+AC_SUBST([JANSSON_CFLAGS])
+AC_SUBST([JANSSON_LIBS])
+])
+
 # CUA_MPI
 # MPI, for the library libcuatomic-mpi. MPICC has to compile with CC; Open MPI and MPICH take the
 # compiler from the environment. MPIRUN is for the tests.

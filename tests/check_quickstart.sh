@@ -89,6 +89,7 @@ for package; do
   gcc | g++ | make | autoconf | automake | pkg-config) cp "$STORE/$package" "$WORLD/bin/" ;;
   libtool) cp "$STORE/libtoolize" "$WORLD/bin/" ;;
   libc6-dev) touch "$WORLD/headers/stdio.h" ;;
+  libjansson-dev) touch "$WORLD/headers/jansson.h" ;;
   libmpfr-dev) touch "$WORLD/headers/mpfr.h" ;;
   zlib1g-dev) touch "$WORLD/headers/zlib.h" ;;
   check) touch "$WORLD/headers/check.h" ;;
@@ -182,7 +183,7 @@ installs_nothing
 ! grep -q '^configure' "$WORLD/log" || fail "configures again"
 run "check after demo" check
 works
-installs check g++ libmpfr-dev zlib1g-dev
+installs check g++ libjansson-dev libmpfr-dev zlib1g-dev
 builds '^configure'
 says '^\[ *1 of 3, .* PASS: one$'
 says '^\[ *3 of 3, .* PASS: three$'
@@ -193,7 +194,7 @@ works
 new_world 0
 run "check on a bare machine" check
 works
-installs "${for_demo[@]}" check g++ libmpfr-dev zlib1g-dev
+installs "${for_demo[@]}" check g++ libjansson-dev libmpfr-dev zlib1g-dev
 ! grep -q '^make .* check-deep ' "$WORLD/log" || fail "runs check-deep"
 run "check --all" check --all
 works
@@ -233,6 +234,7 @@ run "check without root and without optional packages" check
 works
 installs_nothing
 says 'left out.*libmpfr-dev'
+says 'left out.*libjansson-dev'
 says 'left out.*zlib1g-dev'
 says 'left out.*g++'
 new_world 4294967

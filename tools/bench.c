@@ -57,20 +57,23 @@ struct arguments {
 	struct tool_options options;
 	struct bench_file json, csv;
 	const char *filter, *seconds, *device; /* NULL: not given */
-	int list;
+	int list, compare;
+	double threshold; /* negative: not given */
 	struct request *requests;
 	size_t n;
 };
 
-enum { JSON = 256, CSV, DEVICE, FILTER, LIST, SECONDS };
+enum { JSON = 256, CSV, COMPARE, DEVICE, FILTER, LIST, SECONDS, THRESHOLD };
 
 static const struct option bench_options[] = {
 	{"json", optional_argument, NULL, JSON},
 	{"csv", optional_argument, NULL, CSV},
+	{"compare", no_argument, NULL, COMPARE},
 	{"device", required_argument, NULL, DEVICE},
 	{"filter", required_argument, NULL, FILTER},
 	{"list", no_argument, NULL, LIST},
 	{"seconds", required_argument, NULL, SECONDS},
+	{"threshold", required_argument, NULL, THRESHOLD},
 	{NULL, 0, NULL, 0},
 };
 
@@ -105,7 +108,7 @@ static int set_filter(struct arguments *a, const char *value)
 		return tool_usage_error("'%s' is not a regular expression: %s", value, why);
 	}
 	regfree(&filter);
-	a->filter = value;
+	a->filter = *value ? value : NULL;
 	return TOOL_OK;
 }
 
@@ -128,6 +131,13 @@ static int set_device(struct arguments *a, const char *value)
 	return TOOL_OK;
 }
 
+static int set_threshold(struct arguments *a, const char *value)
+{
+	if (!parse_number(value, 1000, &a->threshold))
+		return tool_usage_error("'%s' is not a percentage (0 to 1000)", value);
+	return TOOL_OK;
+}
+
 static int set_option(int option, const char *value, void *arguments)
 {
 	struct arguments *a = arguments;
@@ -135,10 +145,12 @@ static int set_option(int option, const char *value, void *arguments)
 	switch (option) {
 	case JSON: return set_file(&a->json, value, "json");
 	case CSV: return set_file(&a->csv, value, "csv");
+	case COMPARE: a->compare = 1; return TOOL_OK;
 	case DEVICE: return set_device(a, value);
 	case FILTER: return set_filter(a, value);
 	case LIST: a->list = 1; return TOOL_OK;
-	default: return set_seconds(a, value);
+	case SECONDS: return set_seconds(a, value);
+	default: return set_threshold(a, value);
 	}
 }
 
@@ -171,6 +183,10 @@ static int check_options(const struct arguments *a)
 {
 	const int runs = a->json.path || a->csv.path || a->filter || a->seconds || a->device;
 
+	if (a->compare && (a->list || runs))
+		return tool_usage_error("option '--compare' runs no benchmark");
+	if (a->threshold >= 0 && !a->compare)
+		return tool_usage_error("option '--threshold' needs '--compare'");
 	if (a->json.path && a->csv.path && !strcmp(a->json.path, a->csv.path))
 		return tool_usage_error("options '--json' and '--csv' name a single file");
 	if (a->device && !a->options.cuda)
@@ -185,10 +201,12 @@ static int parse_arguments(int argc, char **argv, struct arguments *a)
 	const struct tool_more more = {bench_options, set_option, a};
 	int status = tool_parse_options(argc, argv, ":b:qt:", &a->options, &more);
 
-	if (!status)
+	if (!status && !a->compare)
 		status = parse_requests(argc, argv, a);
 	if (!status)
 		status = check_options(a);
+	if (!status && a->compare && argc - optind != 2)
+		status = tool_usage_error("option '--compare' needs two files");
 	return status;
 }
 
@@ -452,11 +470,14 @@ static int run_benchmarks(struct arguments *a)
 
 int tool_bench(int argc, char **argv)
 {
-	struct arguments a = {.list = 0};
+	struct arguments a = {.threshold = -1};
 	int status = parse_arguments(argc, argv, &a);
 
 	if (status)
 		;
+	else if (a.compare)
+		status = bench_compare(argv[optind], argv[optind + 1],
+				       (a.threshold < 0 ? 5 : a.threshold) / 100);
 	else if (a.list || !a.n)
 		print_list(&a);
 	else

@@ -85,4 +85,7 @@ int bench_file_finish(struct bench_file *f);
 void bench_write_json(FILE *f, const struct results *r);
 void bench_write_csv(FILE *f, const struct results *r);
 
+/* Compares two files of bench_write_json. Returns the exit status of the command. */
+int bench_compare(const char *before, const char *after, double threshold);
+
 #endif /* CUATOMIC_BENCH_COMMAND_H */

@@ -100,6 +100,7 @@ static void run_child(const struct bench_job *job, int pipe)
 	}
 	bench_env()->records = STDOUT_FILENO;
 	bench_env()->start = stats_now();
+	bench_env()->planned = bench_env()->done = 0;
 	bench_program(job->name);
 	job->run(job);
 	_exit(tool_finish(TOOL_OK));
@@ -145,8 +146,10 @@ static void stop_child(struct child *c, int signal)
 /* Reads a whole line. Returns 0 if it is malformed. */
 static int read_child_line(struct results *r, struct child *c, char *line)
 {
-	if (results_read(r, line))
+	if (results_read(r, line)) {
+		progress_show(r);
 		return 1;
+	}
 	progress_clear();
 	tool_error("bench %s: the benchmark wrote a malformed record", r->bench);
 	stop_child(c, SIGKILL);
@@ -218,7 +221,6 @@ static int read_child(struct results *r, struct child *c)
 			break;
 		c->n += (size_t)got;
 		good = read_whole_lines(r, c);
-		progress_show(r);
 	}
 	/* text may lack its last line break; a record without one is not whole */
 	if (good && c->n && c->line[0] != '%') {

@@ -1,0 +1,519 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# cuatomic bench: its records, its table, JSON and CSV, the comparison of two files, signals, progress and refusals.
+# The benchmarks are scripts that write records with fixed samples, so no result depends on the machine's speed. Rows
+# of the CPU are only counted.
+#
+# CUATOMIC, CUATOMIC_PLANTED   the programs, if not from this build
+set -uo pipefail
+
+# Set by `make check`.
+: "${top_srcdir:?}" "${top_builddir:?}"
+
+cuatomic=${CUATOMIC:-$top_builddir/tools/cuatomic}
+planted=${CUATOMIC_PLANTED:-$top_builddir/tests/demo_planted}
+cuatomic=$(cd "$(dirname "$cuatomic")" && pwd)/$(basename "$cuatomic")
+planted=$(cd "$(dirname "$planted")" && pwd)/$(basename "$planted")
+export LC_ALL=C
+unset CUATOMIC_BENCH_RECORDS CUATOMIC_BENCH_FILTER CUATOMIC_BENCH_SECONDS CUDA_VISIBLE_DEVICES
+tmp=$(mktemp -d)
+trap 'chmod -R u+rw "$tmp"; rm -rf "$tmp"' EXIT
+failed=0
+passed=0
+
+fail() {
+  failed=$((failed + 1))
+  printf 'FAILED: %s\n' "$*"
+  printf '  stdout: %s\n' "$(head -c 4000 "$tmp/out")"
+  printf '  stderr: %s\n' "$(head -c 4000 "$tmp/err")"
+}
+# runs STATUS NAME COMMAND...: the command ends with this status.
+runs() {
+  local expected=$1 what=$2 rc=0
+  shift 2
+  "$@" >"$tmp/out" 2>"$tmp/err" </dev/null || rc=$?
+  if [ "$rc" = "$expected" ]; then
+    passed=$((passed + 1))
+    return 0
+  fi
+  fail "$what: exit status $rc, not $expected"
+  return 1
+}
+says() { # says FILE WHAT PATTERN
+  grep -Eq -- "$3" "$tmp/$1" || fail "$2: std$1 has no line like: $3"
+}
+silent() { # silent FILE WHAT PATTERN
+  ! grep -Eq -- "$3" "$tmp/$1" || fail "$2: std$1 has a line like: $3"
+}
+# refused STATUS NAME ARGUMENT...: bench ends with this status and one line on stderr, and prints nothing.
+refused() {
+  local expected=$1 what=$2
+  shift 2
+  runs "$expected" "$what" "$cuatomic" bench "$@" || return
+  if [ "$(wc -l <"$tmp/err")" != 1 ] || ! grep -q '^cuatomic: ' "$tmp/err" || [ -s "$tmp/out" ]; then
+    fail "$what: not one line on stderr alone"
+  fi
+}
+python=$(command -v python3) || echo "python3 was not found: JSON and CSV are not read by a second program"
+# python_says NAME: the program on standard input, with the arguments after NAME, succeeds.
+python_says() {
+  local what=$1
+  shift
+  if [ -z "$python" ]; then
+    cat >/dev/null
+    return
+  fi
+  if "$python" - "$@" >"$tmp/out" 2>"$tmp/err"; then
+    passed=$((passed + 1))
+  else
+    fail "$what: the second program disagrees"
+  fi
+}
+
+# ---- programs that write records ----
+
+mkdir "$tmp/programs"
+export CUATOMIC_BENCH_DIR=$tmp/programs
+# program NAME: from the script on standard input. "row CASE WAY KIND SAMPLE..." writes a row.
+program() {
+  {
+    cat <<'END'
+#!/bin/sh
+record() {
+  line=$1
+  shift
+  for field; do line="$line	$field"; done
+  printf '%s\n' "$line" >&"$CUATOMIC_BENCH_RECORDS"
+}
+row() {
+  case=$1 way=$2 kind=$3
+  shift 3
+  record %row "$case" "$way" "$kind" GB/s "a note" converged "$@"
+}
+END
+    cat
+  } >"$tmp/programs/bench-$1"
+  chmod +x "$tmp/programs/bench-$1"
+}
+
+program scatter <<'END'
+echo "a line of text"
+record %head program scatter
+record %head device 'A "GPU"'
+record %head driver 580.1
+record %head versions v
+record %plan 6
+record %columns GB/s "the note"
+record %case first
+row first limit ceiling 10 10 10 10 10 10 10 10 10
+row first "peer A" peer 4 4 4 4 4 4 4 4 4
+row first "peer, \"B\"" peer 5 5 5 5 5 5 5 5 5
+row first ours ours 6 6.25 6.5 6 7 8 6.5 6.125 0.1
+record %case second
+row second none ours
+row second 'a\\b\tc\nd' ours 1 2
+END
+
+runs 0 "table" "$cuatomic" bench -b cuda scatter
+[ ! -s "$tmp/err" ] || fail "table: something on stderr"
+[ "$(grep -c '^case  ' "$tmp/out")" = 1 ] || fail "table: not one head"
+says out "table" '^a line of text$'
+says out "table" '^case +way +GB/s +\(least to most\) +x peer +of ceiling +runs +the note$'
+says out "table" '^first +limit +10\.00 \(10\.00 to 10\.00\) +- +1\.000 +9 converged +a note$'
+says out "table" '^first +peer A +4\.000 .*\) +1\.00 +0\.400 '
+says out "table" '^first +peer, "B" +5\.000 .*\) +1\.00 +0\.500 '
+says out "table" '^first +ours +6\.250 \(0\.1000 to 8\.000\) +1\.25 +0\.625 +9 converged, noisy +a note$'
+says out "table" '^second +none +- not available '
+[ "$(grep -c '^first\|^second' "$tmp/out")" = 6 ] || fail "table: not each row once"
+
+# ---- JSON and CSV ----
+
+check_json='
+import json, sys
+def refuse(name):
+    raise ValueError(name)
+with open(sys.argv[1], encoding="utf-8") as f:
+    d = json.load(f, parse_constant=refuse)
+rows = {(r["case"], r["way"]): r for r in d["rows"]}
+assert d["schema"] == 1 and d["complete"] is True and d["version"]
+assert len(d["date"]) == 20 and d["date"][-1] == "Z", d["date"]
+m = d["machine"]
+assert m["gpu"] == "A \"GPU\"" and m["driver"] == "580.1", m
+assert m["cpu"] and m["cores"] >= 1 and m["memory"] > 1e6 and m["os"], m
+assert len(d["rows"]) == 6
+ours = rows["first", "ours"]
+assert ours["samples"] == [6, 6.25, 6.5, 6, 7, 8, 6.5, 6.125, 0.1]
+assert (ours["low"], ours["median"], ours["high"]) == (6, 6.25, 7)
+assert ours["ceiling_share"] == 0.625 and ours["peer_ratio"] == 1.25
+assert ours["noisy"] is True and ours["reason"] == "converged"
+assert (ours["bench"], ours["kind"], ours["unit"], ours["note"]) == ("scatter", "ours", "GB/s", "a note")
+assert rows["first", "limit"]["peer_ratio"] is None and rows["first", "limit"]["noisy"] is False
+assert rows["first", "peer A"]["peer_ratio"] == 0.8
+none = rows["second", "none"]
+assert none["samples"] == [] and none["median"] is None and none["reason"] is None
+odd = rows["second", "a\\b\tc\nd"]
+assert odd["samples"] == [1, 2] and odd["median"] == 1.5 and odd["ceiling_share"] is None
+'
+runs 0 "JSON" "$cuatomic" bench -b cuda scatter --json="$tmp/a.json" --csv="$tmp/a.csv"
+says out "JSON beside the table" '^first +ours '
+python_says "JSON" "$tmp/a.json" <<<"$check_json"
+runs 0 "JSON on stdout" "$cuatomic" bench -b cuda scatter --json
+cp "$tmp/out" "$tmp/b.json"
+python_says "JSON on stdout" "$tmp/b.json" <<<"$check_json"
+runs 0 "JSON to -" "$cuatomic" bench -b cuda scatter --json=-
+cp "$tmp/out" "$tmp/b.json"
+python_says "JSON to -" "$tmp/b.json" <<<"$check_json"
+check_csv='
+import csv, sys
+with open(sys.argv[1], newline="", encoding="utf-8") as f:
+    text = f.read()
+assert text.count("\r\n") == 7, text
+rows = list(csv.DictReader(text.splitlines(keepends=True), strict=True))
+assert len(rows) == 6
+assert [r["way"] for r in rows] == ["limit", "peer A", "peer, \"B\"", "ours", "none", "a\\b\tc\nd"]
+ours = rows[3]
+assert [float(v) for v in ours["samples"].split()] == [6, 6.25, 6.5, 6, 7, 8, 6.5, 6.125, 0.1]
+assert float(ours["peer_ratio"]) == 1.25 and ours["noisy"] == "true" and float(ours["high"]) == 7
+assert rows[4]["median"] == "" and rows[4]["samples"] == "" and rows[0]["peer_ratio"] == ""
+assert all(None not in r for r in rows)
+'
+python_says "CSV" "$tmp/a.csv" <<<"$check_csv"
+runs 0 "CSV on stdout" "$cuatomic" bench -b cuda scatter --csv
+cp "$tmp/out" "$tmp/b.csv"
+cmp "$tmp/a.csv" "$tmp/b.csv" || fail "CSV: file and standard output differ"
+
+# The schema has each member of the file, and no other.
+python_says "schema" "$top_srcdir/doc/bench-schema.json" "$tmp/a.json" <<'END'
+import json, sys
+schema, data = (json.load(open(name)) for name in sys.argv[1:])
+def check(s, v, where):
+    types = s.get("type", [])
+    names = {"object": dict, "array": list, "string": str, "boolean": bool, "integer": int, "number": (int, float),
+             "null": type(None)}
+    types = [types] if isinstance(types, str) else types
+    assert not types or any(isinstance(v, names[t]) and (t == "boolean" or not isinstance(v, bool)) for t in types), where
+    assert "const" not in s or v == s["const"], where
+    assert "enum" not in s or v in s["enum"], where
+    assert "minimum" not in s or v is None or v >= s["minimum"], where
+    if isinstance(v, dict):
+        assert set(v) == set(s["required"]) == set(s["properties"]), (where, set(v) ^ set(s["properties"]))
+        for name in v:
+            check(s["properties"][name], v[name], where + "." + name)
+    if isinstance(v, list):
+        for item in v:
+            check(s["items"], item, where + "[]")
+assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+check(schema, data, "file")
+END
+
+# Numbers keep their bits, and text that is not UTF-8 is replaced.
+program reduce <<'END'
+record %columns GB/s ""
+row "$(printf 'bad \377 \342\202\254 \001')" way ours 0.1 1e-300 123456789.12345678
+END
+runs 0 "bits" "$cuatomic" bench -b cuda reduce --json
+cp "$tmp/out" "$tmp/b.json"
+python_says "bits" "$tmp/b.json" <<'END'
+import json, sys
+row, = json.load(open(sys.argv[1], encoding="utf-8"))["rows"]
+assert row["samples"] == [0.1, 1e-300, 123456789.12345678]
+assert row["case"] == "bad \ufffd \u20ac \x01", row["case"]
+END
+
+# ---- files ----
+
+refused 1 "a missing folder" -b cuda scatter --json="$tmp/missing/a.json"
+says err "a missing folder" "^cuatomic: $tmp/missing/a.json\.?[^ ]*: No such file or directory\$"
+refused 1 "a folder as file" -b cuda scatter --csv="$tmp"
+refused 2 "an empty file name" -b cuda scatter --json=
+refused 2 "one file" -b cuda scatter --json="$tmp/x" --csv="$tmp/x"
+refused 2 "one stdout" -b cuda scatter --json --csv
+echo old >"$tmp/old.json"
+chmod 640 "$tmp/old.json"
+ln -s old.json "$tmp/link.json"
+runs 0 "a link" "$cuatomic" bench -b cuda scatter --json="$tmp/link.json"
+python_says "a link" "$tmp/old.json" <<<"$check_json"
+[ -L "$tmp/link.json" ] || fail "a link: it is no link any more"
+[ "$(stat -c %a "$tmp/old.json")" = 640 ] || fail "a link: other permissions"
+runs 0 "a device" "$cuatomic" bench -b cuda scatter --json=/dev/null
+[ -c /dev/null ] || fail "a device: it was replaced"
+if [ -e /dev/full ]; then
+  runs 1 "a full device" "$cuatomic" bench -b cuda scatter --json=/dev/full
+  says err "a full device" '^cuatomic: /dev/full: No space left on device$'
+fi
+! compgen -G "$tmp/*.json.??????" >/dev/null || fail "temporary files are left"
+
+# ---- failures ----
+
+program group <<'END'
+record %columns GB/s ""
+row case done ours 1 1 1
+echo "cuatomic bench: group: a wrong result" >&2
+exit 1
+END
+runs 1 "a failure" "$cuatomic" bench -b cuda group scatter --json="$tmp/b.json"
+[ "$(cat "$tmp/err")" = "cuatomic bench: group: a wrong result" ] || fail "a failure: another line on stderr"
+says out "a failure" '^case +done '
+says out "a failure" '^first +ours '
+python_says "a failure" "$tmp/b.json" <<'END'
+import json, sys
+d = json.load(open(sys.argv[1]))
+assert d["complete"] is False and len(d["rows"]) == 7 and d["rows"][0]["way"] == "done"
+END
+program group <<'END'
+kill -9 $$
+END
+refused 1 "a killed program" -b cuda group
+says err "a killed program" 'group: the benchmark was ended by signal 9 \('
+program group <<'END'
+echo "cuatomic bench: group takes no argument '$1'" >&2
+exit 2
+END
+runs 2 "an argument of the program" "$cuatomic" bench -b cuda group nonsense scatter
+[ "$(cat "$tmp/err")" = "cuatomic bench: group takes no argument 'nonsense'" ] || fail "an argument: another line"
+[ ! -s "$tmp/out" ] || fail "an argument of the program: something on stdout"
+for record in '%row	case' '%row	c	w	nobody	GB/s		converged	1' '%row	c	w	ours	GB/s		never	1' \
+  '%row	c	w	ours	GB/s		converged	nan' '%row	c	w	ours	GB/s		converged	1x' '%plan	many' '%skip	1'; do
+  program group <<<"printf '%s\n' '$record'; exec sleep 60"
+  refused 1 "malformed: $record" -b cuda group
+  says err "malformed: $record" 'bench group: the benchmark wrote a malformed record$'
+done
+program group <<'END'
+record %columns GB/s ""
+i=0
+while [ $i -lt 102 ]; do set -- "$@" 1; i=$((i + 1)); done
+row case many ours "$@"
+END
+refused 1 "too many samples" -b cuda group
+# text may look like a record or be long
+program group <<'END'
+printf '%s\n' '%rows are text'
+head -c 100000 /dev/zero | tr '\0' x
+printf '\nlast line'
+END
+runs 0 "text" "$cuatomic" bench -b cuda group
+says out "text" '^%rows are text$'
+says out "text" '^last line$'
+[ "$(tr -dc x <"$tmp/out" | wc -c)" = 100001 ] || fail "text: characters are missing"
+
+# ---- names, filter, list, device, seconds ----
+
+runs 0 "two names" "$cuatomic" bench -b cuda reduce scatter scatter
+[ "$(grep -c '^first +ours\|^first  *ours' "$tmp/out")" = 2 ] || fail "two names: not two tables"
+program locks <<'END'
+echo "$# $*"
+END
+program textbook <<'END'
+echo "$# $* $CUDA_VISIBLE_DEVICES $CUATOMIC_BENCH_SECONDS $CUATOMIC_BENCH_FILTER"
+END
+runs 0 "arguments" "$cuatomic" bench -b cuda locks candidates 'a b' textbook -q
+says out "arguments" '^3 --quick candidates a b$'
+says out "arguments" '^1 --quick  *$'
+refused 2 "no name" bench
+refused 2 "an unknown name" -b cuda everything scatter
+refused 2 "an unknown name on the CPU" -b cpu locks everything
+refused 1 "a GPU only" -b cpu locks scatter
+refused 1 "no program" -b cuda scatter atomics
+refused 2 "no name for JSON" --json
+refused 2 "a filter without a name" --filter=x
+
+runs 0 "filter" "$cuatomic" bench -b cuda scatter --filter='^scatter/first/(ours|peer A)$' --json="$tmp/b.json"
+[ "$(grep -c '^first' "$tmp/out")" = 2 ] || fail "filter: not two rows"
+python_says "filter" "$tmp/b.json" <<'END'
+import json, sys
+assert [r["way"] for r in json.load(open(sys.argv[1]))["rows"]] == ["peer A", "ours"]
+END
+runs 1 "no match" "$cuatomic" bench -b cuda scatter --filter=nothing
+says err "no match" "^cuatomic: bench: no row matches 'nothing'\$"
+refused 2 "a bad filter" -b cuda scatter --filter='a(b'
+says err "a bad filter" "'a\(b' is not a regular expression: "
+runs 0 "filter on the CPU" "$cuatomic" bench -b cpu -t 1 -q locks reduce --filter='one thread/sem_t|sum f32/.*FAST'
+[ "$(grep -c ' 9 samples' "$tmp/out")" = 2 ] || fail "filter on the CPU: not two rows"
+runs 0 "planned rows that are skipped" "$planted" bench -b cpu -t 1 -q locks atomics append histogram reduce hashmap \
+  --filter='one thread/sem_t'
+
+runs 0 "list" "$cuatomic" bench --list
+cp "$tmp/out" "$tmp/list"
+runs 0 "bench alone" "$cuatomic" bench
+cmp "$tmp/out" "$tmp/list" || fail "list: not that of bench alone"
+runs 0 "list of names" "$cuatomic" bench --list locks scatter
+[ "$(cut -d ' ' -f 1 "$tmp/out" | tr '\n' ' ')" = "locks scatter " ] || fail "list of names: other names"
+
+runs 0 "device" "$cuatomic" bench --device=3 textbook --seconds=2.5 --filter=
+says out "device" '^0  3 2\.5 $'
+runs 0 "device of a list" env CUDA_VISIBLE_DEVICES=4,GPU-55,6 "$cuatomic" bench --device=1 textbook
+says out "device of a list" '^0  GPU-55  $'
+CUDA_VISIBLE_DEVICES=4 refused 1 "a hidden device" --device=1 textbook
+refused 2 "a device of the CPU" -b cpu --device=0 locks
+for n in '' -1 x 1x 1000; do
+  refused 2 "device '$n'" --device="$n" textbook
+done
+for n in 0 -1 '' x 1x inf nan 0x10 1e3 90000; do
+  refused 2 "seconds '$n'" --seconds="$n" -b cuda scatter
+done
+runs 0 "little time" "$cuatomic" bench -b cpu -t 1 locks --seconds=0.01 --filter='one thread/sem_t' --json
+cp "$tmp/out" "$tmp/b.json"
+python_says "little time" "$tmp/b.json" <<'END'
+import json, sys
+row, = json.load(open(sys.argv[1]))["rows"]
+assert 3 <= len(row["samples"]) and row["reason"] in ("time limit", "converged"), row
+END
+
+# ---- a program that is started by hand ----
+
+maps=$(cd "$top_builddir/bench" && pwd)/bench-maps
+if [ -x "$maps" ]; then
+  runs 2 "a bad descriptor" env CUATOMIC_BENCH_RECORDS=x "$maps" --quick --threads=1
+  runs 2 "a bad filter by hand" env CUATOMIC_BENCH_FILTER='(' "$maps" --quick --threads=1
+  runs 0 "records by hand" env CUATOMIC_BENCH_RECORDS=1 "$maps" --quick --threads=1
+  says out "records by hand" '^%row	insert, 1 thread	cua_hashmap	ours	M/s		samples	[0-9.e+]+	'
+fi
+
+# ---- signals ----
+
+# The first row is finished, then the benchmark waits for its input, which stays open.
+if env --default-signal=INT true 2>/dev/null; then
+  for signal in INT:130 TERM:143 HUP:129; do
+    mkfifo "$tmp/input" "$tmp/output"
+    env --default-signal=INT,TERM,HUP BENCH_HOLD=pthread_mutex "$planted" bench locks -q -b cpu -t 1 \
+      --json="$tmp/stopped.json" --csv="$tmp/stopped.csv" <"$tmp/input" >"$tmp/output" 2>"$tmp/err" &
+    pid=$!
+    exec 8>"$tmp/input" 9<"$tmp/output"
+    while IFS= read -r -t 120 -u 9 line; do
+      case $line in *"ceiling: one thread"*) break ;; esac
+    done
+    kill -"${signal%:*}" $pid
+    rc=0
+    wait $pid || rc=$?
+    exec 8>&- 9<&-
+    rm "$tmp/input" "$tmp/output"
+    [ $rc = "${signal#*:}" ] || fail "$signal: exit status $rc"
+    [ "$(cat "$tmp/err")" = "cuatomic: bench: stopped after 1 row" ] || fail "$signal: another line on stderr"
+    python_says "$signal" "$tmp/stopped.json" "$tmp/stopped.csv" <<'END'
+import csv, json, sys
+d = json.load(open(sys.argv[1]))
+assert d["complete"] is False and [r["kind"] for r in d["rows"]] == ["ceiling"]
+assert len(list(csv.DictReader(open(sys.argv[2], newline="")))) == 1
+END
+    rm -f "$tmp"/stopped.*
+  done
+  # a program that does not end on SIGTERM is killed
+  program group <<'END'
+trap '' TERM
+record %columns GB/s ""
+row case done ours 1 1 1
+while :; do sleep 1; done
+END
+  mkfifo "$tmp/output"
+  env --default-signal=TERM "$cuatomic" bench -b cuda group >"$tmp/output" 2>"$tmp/err" &
+  pid=$!
+  exec 9<"$tmp/output"
+  while IFS= read -r -t 120 -u 9 line; do
+    case $line in *" done "*) break ;; esac
+  done
+  kill -TERM $pid
+  rc=0
+  wait $pid || rc=$?
+  exec 9<&-
+  [ $rc = 143 ] || fail "a program without SIGTERM: exit status $rc"
+else
+  echo "env has no --default-signal: the signals are not tested"
+fi
+
+# ---- progress ----
+
+# Outside a terminal there is none: the tests above have an empty stderr.
+if script -qec true /dev/null >/dev/null 2>&1 </dev/null; then
+  program group <<'END'
+record %plan 2
+record %columns GB/s ""
+row case one ours 1 1 1
+row case two ours 1 1 1
+END
+  TERM=xterm script -qec "'$cuatomic' bench -b cuda group 2>&1 >/dev/null" /dev/null >"$tmp/out" 2>"$tmp/err" </dev/null
+  tr '\r' '\n' <"$tmp/out" >"$tmp/lines"
+  grep -q 'group: 1 of 2 rows, [0-9]* s, about [0-9]* s remain' "$tmp/lines" || fail "progress: no remaining time"
+  [ "$(tail -c 4 "$tmp/out")" = $'\r\033[K' ] || fail "progress: the terminal is not clean"
+  TERM=dumb script -qec "'$cuatomic' bench -b cuda group 2>&1 >/dev/null" /dev/null >"$tmp/out" 2>"$tmp/err" </dev/null
+  [ ! -s "$tmp/out" ] || fail "progress: something on a dumb terminal"
+  passed=$((passed + 1))
+else
+  echo "script was not found: the progress is not tested"
+fi
+
+# ---- the comparison ----
+
+# file NAME ROW...: a file whose rows are "WAY MEDIAN LOW HIGH UNIT", or "WAY null null null UNIT".
+file() {
+  local name=$1 separator="" row
+  shift
+  {
+    printf '{"schema": 1, "rows": ['
+    for row; do
+      # shellcheck disable=SC2086 # words
+      set -- $row
+      printf '%s{"bench": "b", "case": "c", "way": "%s", "median": %s, "low": %s, "high": %s, "unit": "%s"}' \
+        "$separator" "$1" "$2" "$3" "$4" "$5"
+      separator=,
+    done
+    printf ']}\n'
+  } >"$tmp/$name"
+}
+file before.json 'equal 100 99 101 M/s' 'near 100 99.9 100.1 M/s' 'faster 100 99 101 M/s' 'wide 100 80 120 M/s' \
+  'gone 1 1 1 M/s' 'none null null null M/s' 'lost 5 5 5 M/s' 'time 10 9.9 10.1 ns' 'twice 1 1 1 M/s' 'twice 2 2 2 M/s'
+file after.json 'equal 100.5 99 102 M/s' 'near 97 96.9 97.1 M/s' 'faster 110 109 111 M/s' 'wide 90 75 110 M/s' \
+  'new 1 1 1 M/s' 'none null null null M/s' 'lost null null null M/s' 'time 8 7.9 8.1 ns' 'twice 1 1 1 M/s' \
+  'twice 2 2 2 M/s'
+if grep -q '^#define HAVE_JANSSON 1' "$top_builddir/config.h"; then
+  runs 0 "compare" "$cuatomic" bench --compare "$tmp/before.json" "$tmp/after.json"
+  [ ! -s "$tmp/err" ] || fail "compare: something on stderr"
+  for row in 'SAME +\+0\.5 % .*equal' 'SAME +-3\.0 % .*near' 'FASTER +\+10\.0 % .*faster' 'UNCLEAR +-10\.0 % .*wide' \
+    'FASTER +-20\.0 % .*time' 'SAME +\+0\.0 % +1\.000 +1\.000 M/s +b/c/twice' 'SAME +\+0\.0 % +2\.000 +2\.000 M/s +b/c/twice'; do
+    says out "compare" "^$row\$"
+  done
+  says out "compare" "^only in $tmp/before.json: b/c/gone\$"
+  says out "compare" "^only in $tmp/after.json: b/c/new\$"
+  says out "compare" "^not available in $tmp/after.json: b/c/lost\$"
+  says out "compare" '^4 SAME, 2 FASTER, 0 SLOWER, 1 UNCLEAR$'
+  silent out "compare" 'b/c/none'
+  runs 1 "slower" "$cuatomic" bench --compare "$tmp/after.json" "$tmp/before.json"
+  says out "slower" '^SLOWER +-9\.1 % .*faster$'
+  says out "slower" '^SLOWER +\+25\.0 % .*time$'
+  runs 1 "a small threshold" "$cuatomic" bench --threshold=2.5 --compare "$tmp/before.json" "$tmp/after.json"
+  says out "a small threshold" '^SLOWER +-3\.0 % .*near$'
+  runs 0 "a large threshold" "$cuatomic" bench --threshold 30 --compare "$tmp/after.json" "$tmp/before.json"
+  runs 0 "compare a file of bench" "$cuatomic" bench --compare "$tmp/a.json" "$tmp/a.json"
+  says out "compare a file of bench" '^SAME +\+0\.0 % +10\.00 +10\.00 GB/s +scatter/first/limit$'
+
+  compare_refused() { # compare_refused WHAT TEXT-OF-FILE PATTERN
+    printf '%s' "$2" >"$tmp/bad.json"
+    refused 1 "compare, $1" --compare "$tmp/bad.json" "$tmp/after.json"
+    says err "compare, $1" "^cuatomic: $tmp/bad.json: $3"
+    refused 1 "compare with $1" --compare "$tmp/before.json" "$tmp/bad.json"
+  }
+  compare_refused "no JSON" 'hello' 'line 1: '
+  compare_refused "an empty file" '' 'line 1: '
+  compare_refused "a truncated file" '{"schema": 1, "rows": [' 'line 1: '
+  compare_refused "an array" '[]' 'not a file of cuatomic bench --json$'
+  compare_refused "another schema" '{"schema": 2, "rows": []}' 'the schema is not 1$'
+  compare_refused "no rows" '{"schema": 1}' 'no rows$'
+  compare_refused "a bad row" '{"schema": 1, "rows": [{"bench": 1}]}' 'row 1 is malformed$'
+  compare_refused "a bad interval" \
+    '{"schema": 1, "rows": [{"bench": "b", "case": "c", "way": "w", "unit": "u", "median": 1, "low": 2, "high": 3}]}' \
+    'row 1 is malformed$'
+  refused 1 "compare, a missing file" --compare "$tmp/missing" "$tmp/after.json"
+  says err "compare, a missing file" "^cuatomic: $tmp/missing: .*No such file or directory"
+else
+  refused 1 "compare without a reader" --compare "$tmp/before.json" "$tmp/after.json"
+  says err "compare without a reader" 'this build has no JSON reader'
+fi
+refused 2 "compare one file" --compare "$tmp/before.json"
+refused 2 "compare three files" --compare a b c
+refused 2 "compare and run" --compare a b --json
+refused 2 "a threshold alone" --threshold=5 -b cuda scatter
+for n in '' -1 x inf 1001; do
+  refused 2 "threshold '$n'" --threshold="$n" --compare a b
+done
+
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ]

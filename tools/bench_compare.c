@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: MIT */
+/* `cuatomic bench --compare`: the rows of two JSON files. */
+#ifdef HAVE_CONFIG_H
+#include "config.h"
+#endif
+
+#include <math.h>
+#include <string.h>
+
+#include "bench.h"
+
+#ifdef HAVE_JANSSON
+#include <jansson.h>
+
+/* The members of a row that the comparison uses. They belong to the document. */
+struct compared {
+	const char *bench, *name, *way, *unit;
+	double median, low, high; /* median 0: not available */
+	int matched;
+};
+
+struct document {
+	const char *path;
+	json_t *json;
+	struct compared *rows;
+	size_t n;
+};
+
+enum verdict { SAME, FASTER, SLOWER, UNCLEAR };
+static const char *const verdict_names[] = {"SAME", "FASTER", "SLOWER", "UNCLEAR"};
+
+static int document_error(const struct document *d, const char *what)
+{
+	tool_error("%s: %s", d->path, what);
+	return TOOL_FAILED;
+}
+
+/* Returns a member that has to be a number, or null for -1. Returns NAN if it is neither. */
+static double number_member(const json_t *row, const char *name)
+{
+	const json_t *v = json_object_get(row, name);
+
+	if (json_is_null(v))
+		return -1;
+	return json_is_number(v) ? json_number_value(v) : NAN;
+}
+
+static int read_compared(const json_t *row, struct compared *c)
+{
+	c->bench = json_string_value(json_object_get(row, "bench"));
+	c->name = json_string_value(json_object_get(row, "case"));
+	c->way = json_string_value(json_object_get(row, "way"));
+	c->unit = json_string_value(json_object_get(row, "unit"));
+	c->median = number_member(row, "median");
+	c->low = number_member(row, "low");
+	c->high = number_member(row, "high");
+	c->matched = 0;
+	if (!c->bench || !c->name || !c->way || !c->unit || isnan(c->median + c->low + c->high))
+		return 0;
+	if (c->median < 0)
+		c->median = 0;
+	return c->median == 0 || (c->low >= 0 && c->low <= c->median && c->median <= c->high);
+}
+
+static int open_document(struct document *d)
+{
+	json_error_t error;
+	json_t *rows, *row;
+	size_t i;
+
+	d->json = json_load_file(d->path, 0, &error);
+	if (!d->json && error.line > 0) {
+		tool_error("%s: line %d: %s", d->path, error.line, error.text);
+		return TOOL_FAILED;
+	}
+	if (!d->json)
+		return document_error(d, error.text);
+	if (!json_is_object(d->json) || !json_is_integer(json_object_get(d->json, "schema")))
+		return document_error(d, "not a file of cuatomic bench --json");
+	if (json_integer_value(json_object_get(d->json, "schema")) != 1)
+		return document_error(d, "the schema is not 1");
+	rows = json_object_get(d->json, "rows");
+	if (!json_is_array(rows))
+		return document_error(d, "no rows");
+	d->rows = tool_alloc(json_array_size(rows) * sizeof(*d->rows));
+	json_array_foreach(rows, i, row)
+	{
+		if (!read_compared(row, &d->rows[d->n])) {
+			tool_error("%s: row %zu is malformed", d->path, i + 1);
+			return TOOL_FAILED;
+		}
+		d->n++;
+	}
+	return TOOL_OK;
+}
+
+static void close_document(struct document *d)
+{
+	free(d->rows);
+	json_decref(d->json);
+}
+
+/* Returns the first row of d that is the same as c and has no match yet, or NULL. */
+static struct compared *find_match(const struct document *d, const struct compared *c)
+{
+	for (size_t i = 0; i < d->n; i++) {
+		struct compared *row = &d->rows[i];
+
+		if (!row->matched && !strcmp(row->bench, c->bench) && !strcmp(row->name, c->name) &&
+		    !strcmp(row->way, c->way) && !strcmp(row->unit, c->unit))
+			return row;
+	}
+	return NULL;
+}
+
+/* Whether more of the unit is better: so for rates, not for times. */
+static int is_rate(const char *unit)
+{
+	return strstr(unit, "/s") != NULL;
+}
+
+/*
+ * Intervals that overlap show no difference; they show equality only if every ratio of their values
+ * is within the threshold.
+ */
+static enum verdict judge(const struct compared *a, const struct compared *b, double threshold)
+{
+	const double change = b->median / a->median - 1;
+
+	if (a->low <= b->high && b->low <= a->high) {
+		const int is_close =
+			b->low >= a->high * (1 - threshold) && b->high <= a->low * (1 + threshold);
+
+		return is_close ? SAME : UNCLEAR;
+	}
+	if (fabs(change) <= threshold)
+		return SAME;
+	return (change > 0) == is_rate(a->unit) ? FASTER : SLOWER;
+}
+
+static void print_name(const struct compared *c)
+{
+	char text[512];
+
+	snprintf(text, sizeof(text), "%s/%s/%s", c->bench, c->name, c->way);
+	tool_one_line(text);
+	puts(text);
+}
+
+static void print_verdict(enum verdict v, const struct compared *a, const struct compared *b)
+{
+	char before[24], after[24], unit[16];
+
+	snprintf(unit, sizeof(unit), "%s", a->unit);
+	tool_one_line(unit);
+	printf("%-8s %+8.1f %% %9s %9s %-6s ", verdict_names[v], 100 * (b->median / a->median - 1),
+	       table_number(before, a->median), table_number(after, b->median), unit);
+	print_name(a);
+}
+
+static void print_alone(const struct document *d)
+{
+	for (size_t i = 0; i < d->n; i++) {
+		if (d->rows[i].matched)
+			continue;
+		printf("only in %s: ", d->path);
+		print_name(&d->rows[i]);
+	}
+}
+
+/* Prints the rows of both. Returns the number of rows that are slower. */
+static size_t compare_rows(struct document *a, struct document *b, double threshold)
+{
+	size_t counts[UNCLEAR + 1] = {0};
+
+	printf("%-8s %10s %9s %9s %-6s %s\n", "verdict", "change", "before", "after", "unit",
+	       "row");
+	for (size_t i = 0; i < a->n; i++) {
+		struct compared *before = &a->rows[i], *after = find_match(b, before);
+		enum verdict v;
+
+		if (!after)
+			continue;
+		before->matched = after->matched = 1;
+		if (before->median > 0 && after->median > 0) {
+			v = judge(before, after, threshold);
+			counts[v]++;
+			print_verdict(v, before, after);
+		} else if (before->median > 0 || after->median > 0) {
+			printf("not available in %s: ", before->median > 0 ? b->path : a->path);
+			print_name(before);
+		}
+	}
+	print_alone(a);
+	print_alone(b);
+	printf("%zu SAME, %zu FASTER, %zu SLOWER, %zu UNCLEAR\n", counts[SAME], counts[FASTER],
+	       counts[SLOWER], counts[UNCLEAR]);
+	return counts[SLOWER];
+}
+
+int bench_compare(const char *before, const char *after, double threshold)
+{
+	struct document a = {.path = before}, b = {.path = after};
+	int status = open_document(&a);
+
+	if (!status)
+		status = open_document(&b);
+	if (!status && compare_rows(&a, &b, threshold))
+		status = TOOL_FAILED;
+	close_document(&a);
+	close_document(&b);
+	return status;
+}
+
+#else /* HAVE_JANSSON */
+
+int bench_compare(const char *before, const char *after, double threshold)
+{
+	(void)before;
+	(void)after;
+	(void)threshold;
+	tool_error("bench --compare: this build has no JSON reader (jansson)");
+	return TOOL_FAILED;
+}
+
+#endif /* HAVE_JANSSON */
