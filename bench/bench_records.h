@@ -225,4 +225,16 @@ static inline struct stats_plan bench_stats_plan(void)
 	return plan;
 }
 
+/* The plan of a row of BENCH_RUNS or more runs; fewer runs are a fixed number. */
+static inline struct stats_plan bench_runs_plan(int runs)
+{
+	struct stats_plan plan = bench_stats_plan();
+
+	if (runs < BENCH_RUNS) {
+		plan.least = plan.most = runs;
+		plan.converges = 0;
+	}
+	return plan;
+}
+
 #endif /* CUATOMIC_BENCH_RECORDS_H */

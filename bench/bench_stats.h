@@ -119,6 +119,14 @@ static inline void stats_begin(struct stats *s, struct stats_plan plan)
 	s->reason = STATS_ALL_SAMPLES;
 }
 
+/* Like stats_begin; the warm-up is over at time `now`. */
+static inline void stats_begin_warm(struct stats *s, struct stats_plan plan, double now)
+{
+	stats_begin(s, plan);
+	s->n = 0;
+	s->start = now;
+}
+
 static inline int stats_has_converged(const struct stats *s)
 {
 	double sorted[STATS_SAMPLES];

@@ -90,19 +90,21 @@ static inline cudaDeviceProp print_head(const char *name)
 }
 
 /*
- * Times `runs` calls (at most BENCH_RUNS) of `operations` operations each, after `ignored` warm-up
- * calls. The figure is in millions of operations a second. before() and after() run around each
- * call and are not timed.
+ * Times calls of `operations` operations each, after `ignored` warm-up calls: `runs` calls if these
+ * are fewer than BENCH_RUNS, otherwise as many as bench_stats_plan() asks for. The figure is in
+ * millions of operations a second. before() and after() run around each call and are not timed.
  */
 template <typename Before, typename Call, typename After>
 static struct figure measure_runs(double operations, int ignored, int runs, Before before,
 				  Call call, After after)
 {
-	double rates[BENCH_RUNS];
 	cudaEvent_t start, end;
+	struct stats s;
+	bool more = true;
 
 	need(!cudaEventCreate(&start) && !cudaEventCreate(&end), "cudaEventCreate");
-	for (int i = -ignored; i < runs; i++) {
+	stats_begin_warm(&s, bench_runs_plan(runs), stats_now());
+	for (int i = -ignored; more; i++) {
 		float ms;
 
 		before();
@@ -110,13 +112,13 @@ static struct figure measure_runs(double operations, int ignored, int runs, Befo
 		call();
 		cudaEventRecord(end);
 		need(!cudaEventSynchronize(end) && !cudaEventElapsedTime(&ms, start, end), "a run");
-		if (i >= 0)
-			rates[i] = operations / ((double)ms * 1e3);
 		after();
+		if (i >= 0)
+			more = stats_add(&s, operations / ((double)ms * 1e3), stats_now());
 	}
 	cudaEventDestroy(start);
 	cudaEventDestroy(end);
-	return table_figure(rates, runs);
+	return table_stats(&s);
 }
 
 template <typename Before, typename Call, typename After>

@@ -130,6 +130,9 @@ static void row_of(enum table_kind kind, const char *way, enum shape shape, doub
 		if (kind != TABLE_CEILING)
 			verify(way, shape);
 	};
+
+	if (!table_wants(table.name, way))
+		return;
 	add_row(kind, way, measure_calls(way, moved, 1, BENCH_RUNS, poison, call, check), moved,
 		true);
 }

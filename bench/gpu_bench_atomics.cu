@@ -199,6 +199,8 @@ template <typename T, typename Call, typename Verify>
 static void row(enum table_kind kind, const char *way, double n, uint64_t items, T start, Call call,
 		Verify verify)
 {
+	if (!table_wants(table.name, way))
+		return;
 	struct figure f = measure(
 		n,
 		[=] {

@@ -54,13 +54,14 @@ static inline const char *size_text(char text[24], size_t n)
 
 /*
  * Times calls like measure_runs; the figure is in GB/s of calls that move `moved` bytes each. With
- * CALL_WAIT, a warm-up run is followed by BENCH_RUNS runs.
+ * CALL_WAIT, there is a single warm-up run, and `runs` is not used.
  */
 template <typename Before, typename Call, typename After>
 static struct figure measure_calls(const char *way, double moved, int ignored, int runs,
 				   Before before, Call call, After after)
 {
-	double rates[BENCH_RUNS];
+	struct stats s;
+	double seconds;
 
 	if (timing != CALL_WAIT)
 		return measure_runs(
@@ -70,8 +71,9 @@ static struct figure measure_calls(const char *way, double moved, int ignored, i
 					call();
 			},
 			after);
-	for (int i = -1; i < BENCH_RUNS; i++) {
-		double start, end;
+	stats_begin(&s, bench_stats_plan());
+	do {
+		double start;
 
 		before();
 		start = now();
@@ -79,13 +81,11 @@ static struct figure measure_calls(const char *way, double moved, int ignored, i
 			call();
 			cudaStreamSynchronize(0);
 		}
-		end = now();
+		seconds = now() - start;
 		need(!cudaGetLastError(), way);
-		if (i >= 0)
-			rates[i] = moved * calls / (end - start) * 1e-9;
 		after();
-	}
-	return table_figure(rates, BENCH_RUNS);
+	} while (stats_add(&s, moved * calls / seconds * 1e-9, stats_now()));
+	return table_stats(&s);
 }
 
 /* Adds a row with a note: the time of a call that moves `moved` bytes, followed by `more`. */

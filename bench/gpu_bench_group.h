@@ -193,6 +193,8 @@ static void add_runs(enum table_kind kind, const char *way, double amount, Run r
 	char note[32];
 	struct figure f;
 
+	if (!table_wants(table.name, way))
+		return;
 	for (int i = -2; i < BENCH_RUNS; i++) {
 		const double seconds = run();
 

@@ -215,6 +215,9 @@ static void row(enum table_kind kind, const char *way, struct outputs made, Call
 {
 	const size_t bytes = numbers * sizeof(uint64_t);
 	bool right = true;
+
+	if (!table_wants(table.name, way))
+		return;
 	const struct figure f = measure(
 		(double)rows * 1e-3,
 		[&] {
@@ -241,6 +244,8 @@ template <typename Key> static void ceiling_row(const char *way, size_t row_byte
 	const double all = (double)rows * 1e-3 * (double)sizeof(Key) / (double)row_bytes;
 	struct figure best = {};
 
+	if (!table_wants(table.name, way))
+		return;
 	both_grids(words, [&](unsigned blocks, bool) {
 		const struct figure f = measure(
 			all, [] {},

@@ -564,10 +564,13 @@ template <typename Kind, bool SHARED = false>
 static void row(struct bench *b, enum table_kind kind, const char *name, bool is_candidate = false)
 {
 	double threads = (double)b->blocks * b->threads, us;
-	struct figure f = time_runs<Kind, SHARED>(b, name, 1, 0, 1);
+	struct figure f;
 	char note[48] = "";
 	unsigned each = 1;
 
+	if (!table_wants(b->table.name, name))
+		return;
+	f = time_runs<Kind, SHARED>(b, name, 1, 0, 1);
 	us = threads / f.median;
 	if (us <= b->long_us || (!is_candidate && !b->quick)) {
 		if (us < b->run_us) {

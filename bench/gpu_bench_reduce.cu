@@ -864,32 +864,24 @@ static void finish_table(size_t n)
 	char text[24];
 
 	bytes = (double)n * sizeof(float);
-	snprintf(table.name, sizeof(table.name), "finish, %s", size_text(text, n));
-	printf("\nsum f32, %s: us a call, by the number of blocks (of %d threads) and the way to finish\n%8s",
-	       size_text(text, n), THREADS, "blocks");
-	for (auto &way : ways)
-		printf(" %14s", way.name);
-	printf("\n");
 	for (unsigned blocks = 1; blocks <= processors * 16;
 	     blocks = blocks < processors && blocks * 2 > processors / 2 ? processors
 									 : blocks * 2) {
-		printf("%8u", blocks);
+		char name[sizeof(table.name)];
+
+		snprintf(name, sizeof(name), "finish, %s, %u blocks", size_text(text, n), blocks);
+		table_begin(&table, name);
 		for (auto &way : ways) {
 			struct cua_reduce_options options = CUA_REDUCE_OPTIONS_INIT;
-			struct figure f;
 
 			options.finish = way.mode;
 			options.blocks = blocks;
 			options.block_size = THREADS;
-			table.n = 0;
-			f = row(TABLE_OURS, way.name, OF_F32, wanted,
-				[&] { need_ok(call(o, options), way.name); });
-			printf(" %14s", table_number(text, bytes / (f.median * 1e3)));
+			row(TABLE_OURS, way.name, OF_F32, wanted,
+			    [&] { need_ok(call(o, options), way.name); });
 		}
-		printf("\n");
-		fflush(stdout);
+		table_end(&table);
 	}
-	table.n = 0;
 }
 
 int main(int argc, char **argv)

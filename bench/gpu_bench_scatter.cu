@@ -173,6 +173,9 @@ static void row(enum table_kind kind, const char *way, const double wanted[2], d
 {
 	const double elements = (double)rows * (double)width;
 	bool right = true;
+
+	if (!table_wants(table.name, way))
+		return;
 	const struct figure f = measure(elements * 1e-3, clear, call,
 					[&] { right = right && is_right(wanted, tolerance); });
 	char number[24], note[48];
@@ -186,8 +189,11 @@ static void ceiling_row(void)
 {
 	const size_t bytes = rows * sizeof(*indexes) + rows * width * sizeof(*x);
 	const double elements = (double)rows * (double)width;
+	const char *const way = "reading indexes and elements";
 	struct figure best = {};
 
+	if (!table_wants(table.name, way))
+		return;
 	/* x alone: it is as long as both arrays in cases of rows, and shorter by half otherwise */
 	both_grids(rows * width / 4, [&](unsigned blocks, bool) {
 		const struct figure f = measure(
@@ -202,7 +208,7 @@ static void ceiling_row(void)
 		if (f.median > best.median)
 			best = f;
 	});
-	table_add(&table, TABLE_CEILING, "reading indexes and elements", best);
+	table_add(&table, TABLE_CEILING, way, best);
 }
 
 static void our_row(const char *way, enum cua_reduce_mode mode, const double wanted[2])
