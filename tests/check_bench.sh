@@ -39,10 +39,10 @@ runs() {
   fail "$what: exit status $rc, not $expected"
   return 1
 }
-says() { # says FILE WHAT PATTERN
+says() { # says FILE NAME PATTERN
   grep -Eq -- "$3" "$tmp/$1" || fail "$2: std$1 has no line like: $3"
 }
-silent() { # silent FILE WHAT PATTERN
+silent() { # silent FILE NAME PATTERN
   ! grep -Eq -- "$3" "$tmp/$1" || fail "$2: std$1 has a line like: $3"
 }
 # refused STATUS NAME ARGUMENT...: bench ends with this status and one line on stderr, and prints nothing.
@@ -111,7 +111,7 @@ row first "peer, \"B\"" peer 5 5 5 5 5 5 5 5 5
 row first ours ours 6 6.25 6.5 6 7 8 6.5 6.125 0.1
 record %case second
 row second none ours
-row second 'a\\b\tc\nd' ours 1 2
+row second 'a\\b\tc\nx' ours 1 2
 END
 
 runs 0 "table" "$cuatomic" bench -b cuda scatter
@@ -151,7 +151,7 @@ assert rows["first", "limit"]["peer_ratio"] is None and rows["first", "limit"]["
 assert rows["first", "peer A"]["peer_ratio"] == 0.8
 none = rows["second", "none"]
 assert none["samples"] == [] and none["median"] is None and none["reason"] is None
-odd = rows["second", "a\\b\tc\nd"]
+odd = rows["second", "a\\b\tc\nx"]
 assert odd["samples"] == [1, 2] and odd["median"] == 1.5 and odd["ceiling_share"] is None
 '
 runs 0 "JSON" "$cuatomic" bench -b cuda scatter --json="$tmp/a.json" --csv="$tmp/a.csv"
@@ -170,7 +170,7 @@ with open(sys.argv[1], newline="", encoding="utf-8") as f:
 assert text.count("\r\n") == 7, text
 rows = list(csv.DictReader(text.splitlines(keepends=True), strict=True))
 assert len(rows) == 6
-assert [r["way"] for r in rows] == ["limit", "peer A", "peer, \"B\"", "ours", "none", "a\\b\tc\nd"]
+assert [r["way"] for r in rows] == ["limit", "peer A", "peer, \"B\"", "ours", "none", "a\\b\tc\nx"]
 ours = rows[3]
 assert [float(v) for v in ours["samples"].split()] == [6, 6.25, 6.5, 6, 7, 8, 6.5, 6.125, 0.1]
 assert float(ours["peer_ratio"]) == 1.25 and ours["noisy"] == "true" and float(ours["high"]) == 7
@@ -371,7 +371,7 @@ fi
 
 # ---- signals ----
 
-# The first row is finished, then the benchmark waits for its input, which stays open.
+# The first row is finished, then the benchmark waits for its input. The input stays open.
 if env --default-signal=INT true 2>/dev/null; then
   for signal in INT:130 TERM:143 HUP:129; do
     mkfifo "$tmp/input" "$tmp/output"
@@ -485,7 +485,7 @@ if grep -q '^#define HAVE_JANSSON 1' "$top_builddir/config.h"; then
   runs 0 "compare a file of bench" "$cuatomic" bench --compare "$tmp/a.json" "$tmp/a.json"
   says out "compare a file of bench" '^SAME +\+0\.0 % +10\.00 +10\.00 GB/s +scatter/first/limit$'
 
-  compare_refused() { # compare_refused WHAT TEXT-OF-FILE PATTERN
+  compare_refused() { # compare_refused NAME TEXT-OF-FILE PATTERN
     printf '%s' "$2" >"$tmp/bad.json"
     refused 1 "compare, $1" --compare "$tmp/bad.json" "$tmp/after.json"
     says err "compare, $1" "^cuatomic: $tmp/bad.json: $3"

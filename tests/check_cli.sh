@@ -673,7 +673,13 @@ completes "$tmp/binary" cuatomic demo "$tmp/bin"
 completes '--help' cuatomic info ''
 completes 'append atomics group group-by hashmap histogram locks reduce scatter textbook' cuatomic bench ''
 completes 'locks' cuatomic bench --quick l
-completes '--backend= --help --quick --threads=' cuatomic bench --
+completes '--backend= --compare --csv --device= --filter= --help --json --list --quick --seconds= --threads= --threshold=' \
+  cuatomic bench --
+completes '--json' cuatomic bench locks --j
+completes "$tmp/binary" cuatomic bench locks --json = "$tmp/bin"
+completes "$tmp/binary" cuatomic bench --compare "$tmp/bin"
+completes 'locks' cuatomic bench --json l
+completes '' cuatomic bench --filter = lo
 completes 'cpu' cuatomic bench --backend = cp
 [ "$(complete_line cuatomic bench '')" = "$(cut -d ' ' -f 1 "$tmp/benchmarks" | tr '\n' ' ')" ] ||
   fail "completion of bench: not the list of the command"

@@ -21,9 +21,9 @@ struct result_row {
 struct results {
 	struct result_row *rows;
 	size_t n, room;
-	const char *bench; /* the one that runs */
+	const char *bench; /* name of the benchmark that runs */
 	unsigned group;
-	char *device, *driver; /* of the last program that has one, or NULL */
+	char *device, *driver; /* of the last program on a GPU, or NULL */
 	int failed;            /* a benchmark failed or was stopped, so rows are missing */
 
 	/* the table on standard output */

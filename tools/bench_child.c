@@ -156,7 +156,7 @@ static int read_child_line(struct results *r, struct child *c, char *line)
 	return 0;
 }
 
-/* Reads the whole lines in the buffer. Returns 0 if one is malformed. */
+/* Reads the whole lines in the buffer. Returns 0 after a malformed line. */
 static int read_whole_lines(struct results *r, struct child *c)
 {
 	char *line = c->line, *end;
@@ -222,7 +222,7 @@ static int read_child(struct results *r, struct child *c)
 		c->n += (size_t)got;
 		good = read_whole_lines(r, c);
 	}
-	/* text may lack its last line break; a record without one is not whole */
+	/* text may lack its last line break; a record without a line break is not whole */
 	if (good && c->n && c->line[0] != '%') {
 		c->line[c->n] = '\0';
 		results_read(r, c->line);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The progress of `cuatomic bench`: a line on standard error that the next one replaces. */
+/* The progress of `cuatomic bench`: a line on standard error, renewed in place. */
 #include <string.h>
 #include <unistd.h>
 

@@ -3,7 +3,7 @@
 
 _cuatomic() {
   local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
-  local word i command="" options
+  local word i command="" compares="" options
   COMPREPLY=()
 
   # Bash splits words at '=': "--backend", "=", "cp".
@@ -16,8 +16,10 @@ _cuatomic() {
   for ((i = 1; i < COMP_CWORD; i++)); do
     case ${COMP_WORDS[i]} in
     bench | demo | info | help)
-      command=${COMP_WORDS[i]}
-      break
+      command=${command:-${COMP_WORDS[i]}}
+      ;;
+    --compare)
+      compares=yes
       ;;
     esac
   done
@@ -35,8 +37,16 @@ _cuatomic() {
     mapfile -t COMPREPLY < <(compgen -W "auto cpu cuda" -- "$current")
     return
     ;;
-  -g | --group | -t | --threads)
+  -g | --group | -t | --threads | --device | --filter | --seconds | --threshold)
     return
+    ;;
+  --csv | --json)
+    # without '=' the option has no value
+    if [ "${COMP_WORDS[COMP_CWORD]}" = "=" ] || [ "${COMP_WORDS[COMP_CWORD - 1]}" = "=" ]; then
+      compopt -o filenames 2>/dev/null || true
+      mapfile -t COMPREPLY < <(compgen -f -- "$current")
+      return
+    fi
     ;;
   esac
   case $current in
@@ -45,7 +55,7 @@ _cuatomic() {
     if [ "$command" = demo ]; then
       options="$options --group="
     else
-      options="$options --quick"
+      options="$options --compare --csv --device= --filter= --json --list --quick --seconds= --threshold="
     fi
     mapfile -t COMPREPLY < <(compgen -W "$options" -- "$current")
     for word in "${COMPREPLY[@]}"; do
@@ -55,7 +65,7 @@ _cuatomic() {
     done
     ;;
   *)
-    if [ "$command" = bench ]; then
+    if [ "$command" = bench ] && [ -z "$compares" ]; then
       mapfile -t COMPREPLY < <(compgen -W "append atomics group group-by hashmap histogram locks reduce scatter textbook" -- "$current")
       return
     fi
