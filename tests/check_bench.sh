@@ -416,8 +416,40 @@ END
   wait $pid || rc=$?
   exec 9<&-
   [ $rc = 143 ] || fail "a program without SIGTERM: exit status $rc"
+  # A reader that closes the pipe ends the benchmark.
+  program group <<'END'
+record %columns GB/s ""
+while :; do
+  row case one ours 1 1 1
+  sleep 0.1
+done
+END
+  env --default-signal=PIPE "$cuatomic" bench -b cuda group --json="$tmp/pipe.json" 2>"$tmp/err" | head -n 3 >"$tmp/out"
+  rc=${PIPESTATUS[0]}
+  [ "$rc" = 141 ] && [ ! -s "$tmp/err" ] || fail "a closed pipe: exit status $rc"
+  python_says "a closed pipe" "$tmp/pipe.json" <<'END'
+import json, sys
+d = json.load(open(sys.argv[1]))
+assert d["complete"] is False and d["rows"]
+END
+  ! compgen -G "$tmp/*.json.??????" >/dev/null || fail "a closed pipe: temporary files are left"
 else
   echo "env has no --default-signal: the signals are not tested"
+fi
+
+# A table that cannot be written ends the benchmark.
+program hashmap <<'END'
+record %columns GB/s ""
+while :; do
+  row case one ours 1 1 1
+  sleep 0.1
+done
+END
+if [ -e /dev/full ]; then
+  rc=0
+  "$cuatomic" bench -b cuda hashmap >/dev/full 2>"$tmp/err" || rc=$?
+  [ $rc = 1 ] || fail "a full output: exit status $rc"
+  says err "a full output" '^cuatomic: standard output: No space left on device$'
 fi
 
 # ---- progress ----

@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <getopt.h>
+#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -404,7 +405,7 @@ static int run_requests(const struct arguments *a, int on_cpu, struct results *r
 {
 	int worst = TOOL_OK;
 
-	for (size_t i = 0; i < a->n && !bench_caught_signal(); i++) {
+	for (size_t i = 0; i < a->n && !bench_caught_signal() && !ferror(stdout); i++) {
 		const struct request *q = &a->requests[i];
 		int status;
 
@@ -415,9 +416,9 @@ static int run_requests(const struct arguments *a, int on_cpu, struct results *r
 		if (status == TOOL_USAGE)
 			break;
 	}
-	if (bench_caught_signal())
+	if (bench_caught_signal() && bench_caught_signal() != SIGPIPE)
 		tool_error("bench: stopped after %zu row%s", r->n, r->n == 1 ? "" : "s");
-	else if (!worst && !r->n && a->filter) {
+	if (!bench_caught_signal() && !worst && !r->n && a->filter) {
 		tool_error("bench: no row matches '%s'", a->filter);
 		worst = TOOL_FAILED;
 	}
@@ -432,8 +433,11 @@ static int measure(struct arguments *a, int on_cpu, const char *why)
 
 	if (!status)
 		status = bench_file_open(&a->csv);
-	if (status)
+	if (status) {
+		bench_file_discard(&a->json);
+		bench_file_discard(&a->csv);
 		return status;
+	}
 	bench_catch_signals();
 	if (why && r.prints)
 		printf("no GPU (%s), so on the CPU\n", why);

@@ -33,7 +33,7 @@ struct results {
 
 	/* progress of the benchmark that runs */
 	size_t planned, done;
-	double start;
+	double start, last; /* times of the start and of the last row */
 };
 
 /* Reads a line of a benchmark: a record, or text. Returns 0 if the record is malformed. */
@@ -80,8 +80,10 @@ struct bench_file {
 };
 
 int bench_file_open(struct bench_file *f);
-/* Returns TOOL_OK, or reports the error. */
+/* Closes the file. Returns TOOL_OK, or reports the error. */
 int bench_file_finish(struct bench_file *f);
+/* Closes the file and removes the temporary file. */
+void bench_file_discard(struct bench_file *f);
 void bench_write_json(FILE *f, const struct results *r);
 void bench_write_csv(FILE *f, const struct results *r);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The child processes of `cuatomic bench`. Standard output of a child is a pipe, for its records
- * and its text. SIGHUP, SIGINT and SIGTERM stop the child; its finished rows are kept.
+ * and its text. SIGHUP, SIGINT, SIGPIPE (nobody reads the table) and SIGTERM stop the child; its
+ * finished rows are kept.
  */
 #include <errno.h>
 #include <signal.h>
@@ -21,7 +22,7 @@
 /* Longest line of a child; a longer line is divided. */
 #define LINE_BYTES 16384
 
-static const int stop_signals[] = {SIGHUP, SIGINT, SIGTERM};
+static const int stop_signals[] = {SIGHUP, SIGINT, SIGPIPE, SIGTERM};
 #define STOP_SIGNALS (sizeof(stop_signals) / sizeof(stop_signals[0]))
 
 static volatile sig_atomic_t caught;
@@ -188,10 +189,10 @@ static int wait_for(int pipe, double seconds)
 	return pselect(pipe + 1, &set, NULL, NULL, &pause, &open_signals) > 0;
 }
 
-/* Stops the child after a signal. Returns 1 if the child is to be read further. */
+/* Stops the child after a signal or a failed write of the table. Returns 1 if the child is to be read further. */
 static int still_runs(struct child *c)
 {
-	if (caught)
+	if (caught || ferror(stdout))
 		stop_child(c, SIGTERM);
 	if (!c->stopped || stats_now() - c->stop_time < STOP_SECONDS)
 		return 1;

@@ -5,6 +5,7 @@
  * a pipe or /dev/stdout, is written directly.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -57,13 +58,18 @@ static int open_temporary(struct bench_file *f, const struct stat *old)
 	f->temporary = tool_alloc(room);
 	snprintf(f->temporary, room, "%s.XXXXXX", f->target);
 	fd = mkstemp(f->temporary);
-	if (fd < 0)
-		return file_error(f);
+	if (fd < 0) {
+		file_error(f);
+		free(f->temporary);
+		f->temporary = NULL;
+		return TOOL_FAILED;
+	}
 	remember(NULL, f->temporary);
-	if (fchmod(fd, old ? old->st_mode & 0777 : 0666 & ~mask))
-		return file_error(f);
+	fcntl(fd, F_SETFD, FD_CLOEXEC);
 	f->stream = fdopen(fd, "w");
-	return f->stream ? TOOL_OK : file_error(f);
+	if (!f->stream || fchmod(fd, old ? old->st_mode & 0777 : 0666 & ~mask))
+		return file_error(f);
+	return TOOL_OK;
 }
 
 int bench_file_open(struct bench_file *f)
@@ -94,6 +100,20 @@ int bench_file_open(struct bench_file *f)
 	return f->stream ? TOOL_OK : file_error(f);
 }
 
+void bench_file_discard(struct bench_file *f)
+{
+	if (f->stream && f->stream != stdout)
+		fclose(f->stream);
+	if (f->temporary) {
+		unlink(f->temporary);
+		remember(f->temporary, NULL);
+	}
+	free(f->temporary);
+	free(f->target);
+	f->temporary = f->target = NULL;
+	f->stream = NULL;
+}
+
 int bench_file_finish(struct bench_file *f)
 {
 	int status = TOOL_OK;
@@ -104,16 +124,14 @@ int bench_file_finish(struct bench_file *f)
 		status = file_error(f);
 	if (fclose(f->stream) && !status)
 		status = file_error(f);
+	f->stream = NULL;
 	if (f->temporary && !status && rename(f->temporary, f->target))
 		status = file_error(f);
-	if (f->temporary) {
-		if (status)
-			unlink(f->temporary);
+	if (f->temporary && !status) {
 		remember(f->temporary, NULL);
+		free(f->temporary);
+		f->temporary = NULL;
 	}
-	free(f->temporary);
-	free(f->target);
-	f->temporary = f->target = NULL;
-	f->stream = NULL;
+	bench_file_discard(f);
 	return status;
 }

@@ -21,12 +21,13 @@ static int is_terminal(void)
 static double remaining(const struct results *r, double elapsed)
 {
 	const double limit = bench_env()->seconds;
+	const double rows = r->planned > r->done ? (double)(r->planned - r->done) : 0;
 	double left = -1;
 
 	if (r->planned && r->done)
-		left = r->done < r->planned
-			       ? elapsed / (double)r->done * (double)(r->planned - r->done)
-			       : 0;
+		left = rows * (r->last - r->start) / (double)r->done - (stats_now() - r->last);
+	if (r->planned && r->done && left < 0)
+		left = 0;
 	if (limit > 0 && (left < 0 || limit - elapsed < left))
 		left = limit > elapsed ? limit - elapsed : 0;
 	return left;

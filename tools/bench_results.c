@@ -31,7 +31,7 @@ void results_begin(struct results *r, const char *bench)
 	r->bench = bench;
 	r->group++;
 	r->planned = r->done = 0;
-	r->start = stats_now();
+	r->start = r->last = stats_now();
 	table_begin(&r->table, "");
 	replace_text(&r->columns, NULL);
 	replace_text(&r->title, NULL);
@@ -180,6 +180,7 @@ static int read_row(struct results *r, char **fields, int n)
 	    !parse_reason(fields[6], &reason) || !parse_samples(fields + 7, n - 7, &row.figure))
 		return 0;
 	r->done++;
+	r->last = stats_now();
 	if (!table_matches(fields[1], fields[2]))
 		return 1;
 	if (strcmp(last, fields[1]) != 0)
