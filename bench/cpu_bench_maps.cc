@@ -430,22 +430,47 @@ static int measure_all()
 	return runs;
 }
 
+static void name_case(char name[28], int op)
+{
+	snprintf(name, 28, "%s, %u thread%s", op_names[op], threads, threads == 1 ? "" : "s");
+}
+
+// Whether the filter has a row with this number of threads. All maps run in turns, so a single row
+// needs all runs.
+static bool wants_rows()
+{
+	bool wants = false;
+	char name[28];
+
+	for (int op = INSERT; op < OPS; op++) {
+		name_case(name, op);
+		for (struct way &way : ways)
+			wants = wants || table_matches(name, way.name);
+	}
+	return wants;
+}
+
 static void measure_threads(unsigned count)
 {
 	struct table table = {};
-	int runs;
+	int runs = 0;
 
 	threads = count;
 	need(cua_context_set_threads(ctx, threads), "cua_context_set_threads");
-	runs = measure_all();
+	if (wants_rows())
+		runs = measure_all();
 	for (int op = INSERT; op < OPS; op++) {
 		char name[28];
 
-		snprintf(name, sizeof(name), "%s, %u thread%s", op_names[op], threads,
-			 threads == 1 ? "" : "s");
+		name_case(name, op);
 		table_begin(&table, name);
-		for (struct way &way : ways)
-			table_add(&table, way.kind, way.name, table_figure(way.rates[op], runs));
+		for (struct way &way : ways) {
+			struct figure f = {};
+
+			if (runs)
+				f = table_figure(way.rates[op], runs);
+			table_add(&table, way.kind, way.name, f);
+		}
 		table_end(&table);
 	}
 }
