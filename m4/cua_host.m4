@@ -80,6 +80,16 @@ AC_ARG_WITH([bashcompletiondir],
     [folder of bash completions @<:@DATADIR/bash-completion/completions@:>@])],
   [], [with_bashcompletiondir='${datadir}/bash-completion/completions'])
 AC_SUBST([bashcompletiondir], [$with_bashcompletiondir])
+AC_ARG_WITH([fishcompletiondir],
+  [AS_HELP_STRING([--with-fishcompletiondir=DIR],
+    [folder of fish completions @<:@DATADIR/fish/vendor_completions.d@:>@])],
+  [], [with_fishcompletiondir='${datadir}/fish/vendor_completions.d'])
+AC_SUBST([fishcompletiondir], [$with_fishcompletiondir])
+AC_ARG_WITH([zshcompletiondir],
+  [AS_HELP_STRING([--with-zshcompletiondir=DIR],
+    [folder of zsh completions @<:@DATADIR/zsh/site-functions@:>@])],
+  [], [with_zshcompletiondir='${datadir}/zsh/site-functions'])
+AC_SUBST([zshcompletiondir], [$with_zshcompletiondir])
 ])
 
 # CUA_MPFR

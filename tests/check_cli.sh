@@ -683,6 +683,44 @@ completes '' cuatomic bench --filter = lo
 completes 'cpu' cuatomic bench --backend = cp
 [ "$(complete_line cuatomic bench '')" = "$(cut -d ' ' -f 1 "$tmp/benchmarks" | tr '\n' ' ')" ] ||
   fail "completion of bench: not the list of the command"
+if command -v fish >/dev/null; then
+  fish_line() { # fish_line LINE: the words that fish would offer
+    fish -N -c "source '$top_srcdir/tools/cuatomic.fish'; complete -C '$1'" 2>"$tmp/err" </dev/null |
+      cut -f 1 | sort | tr '\n' ' '
+  }
+  offers() { # offers EXPECTED LINE
+    local got
+    got=$(HOME=$tmp fish_line "$2")
+    if [ "$got" = "$1 " ] && [ ! -s "$tmp/err" ]; then
+      passed=$((passed + 1))
+    else
+      fail "fish: completion of '$2': '$got', not '$1'"
+    fi
+  }
+  offers 'bench demo help info' 'cuatomic '
+  offers "$(cut -d ' ' -f 1 "$tmp/benchmarks" | tr '\n' ' ' | sed 's/ $//')" 'cuatomic bench '
+  offers '--group' 'cuatomic demo --gr'
+  offers '--backend=auto --backend=cpu --backend=cuda' 'cuatomic bench --backend='
+  offers "$tmp/binary" "cuatomic demo $tmp/bin"
+  offers "$tmp/binary" "cuatomic bench --compare $tmp/bin"
+fi
+if command -v zsh >/dev/null; then
+  mkdir "$tmp/zsh" && cp "$top_srcdir/tools/cuatomic.zsh" "$tmp/zsh/_cuatomic"
+  HOME=$tmp zsh -f "$top_srcdir/tests/complete.zsh" "$tmp/zsh" 'cuatomic be' 'cuatomic bench lo' 'cuatomic bench --qu' \
+    'cuatomic demo -b cu' 'cuatomic bench locks --jso' 'cuatomic bench --filter=lo' 'cuatomic info --he' \
+    "cuatomic bench --compare $tmp/binar" >"$tmp/out" 2>"$tmp/err" </dev/null
+  printf '%s\n' 'cuatomic bench ' 'cuatomic bench locks ' 'cuatomic bench --quick ' 'cuatomic demo -b cuda ' \
+    'cuatomic bench locks --json=' 'cuatomic bench --filter=lo' 'cuatomic info --help ' \
+    "cuatomic bench --compare $tmp/binary" >"$tmp/expected"
+  # a file name that is complete has a space after it in some versions
+  if sed "s/binary \$/binary/" "$tmp/out" | cmp -s - "$tmp/expected"; then
+    passed=$((passed + 1))
+  else
+    fail "zsh: completion"
+  fi
+  [ "$(sed -n "s/.*benchmark:(\([a-z -]*\)).*/\1/p" "$top_srcdir/tools/cuatomic.zsh" | tr ' ' '\n')" = \
+    "$(cut -d ' ' -f 1 "$tmp/benchmarks")" ] || fail "zsh: not the benchmarks of the command"
+fi
 # the command accepts each offered word
 for command in $(complete_line cuatomic ''); do
   [ "$command" = demo ] || runs 0 "completed: $command" "$cuatomic" "$command"
