@@ -15,6 +15,8 @@ planted=${CUATOMIC_PLANTED:-$top_builddir/tests/demo_planted}
 cuatomic=$(cd "$(dirname "$cuatomic")" && pwd)/$(basename "$cuatomic")
 planted=$(cd "$(dirname "$planted")" && pwd)/$(basename "$planted")
 export LC_ALL=C
+# SIGQUIT
+ulimit -c 0
 unset CUATOMIC_BENCH_RECORDS CUATOMIC_BENCH_FILTER CUATOMIC_BENCH_SECONDS CUDA_VISIBLE_DEVICES
 tmp=$(mktemp -d)
 trap 'chmod -R u+rw "$tmp"; rm -rf "$tmp"' EXIT
@@ -125,6 +127,20 @@ says out "table" '^first +peer, "B" +5\.000 .*\) +1\.00 +0\.500 '
 says out "table" '^first +ours +6\.250 \(0\.1000 to 8\.000\) +1\.25 +0\.625 +9 converged, noisy +a note$'
 says out "table" '^second +none +- not available '
 [ "$(grep -c '^first\|^second' "$tmp/out")" = 6 ] || fail "table: not each row once"
+
+# without a standard output, no file gets its number
+runs 1 "no standard output" sh -c '"$0" bench -b cuda --json="$1" scatter >&-' "$cuatomic" "$tmp/closed.json"
+says err "no standard output" 'standard output'
+[ "$(head -c 1 "$tmp/closed.json")" = '{' ] || fail "no standard output: text in the file"
+program reduce <<'END'
+record %head program reduce
+record %columns GB/s "the note"
+record %case first
+row first ours ours 6 6 6
+printf '%%row\tfirst' >&"$CUATOMIC_BENCH_RECORDS"
+END
+runs 1 "a record that is not whole" "$cuatomic" bench -b cuda reduce
+says err "a record that is not whole" '^cuatomic: bench reduce: the last record is not whole$'
 
 # ---- JSON and CSV ----
 
@@ -373,9 +389,9 @@ fi
 
 # The first row is finished, then the benchmark waits for its input. The input stays open.
 if env --default-signal=INT true 2>/dev/null; then
-  for signal in INT:130 TERM:143 HUP:129; do
+  for signal in INT:130 QUIT:131 TERM:143 HUP:129; do
     mkfifo "$tmp/input" "$tmp/output"
-    env --default-signal=INT,TERM,HUP BENCH_HOLD=pthread_mutex "$planted" bench locks -q -b cpu -t 1 \
+    env --default-signal=INT,QUIT,TERM,HUP BENCH_HOLD=pthread_mutex "$planted" bench locks -q -b cpu -t 1 \
       --json="$tmp/stopped.json" --csv="$tmp/stopped.csv" <"$tmp/input" >"$tmp/output" 2>"$tmp/err" &
     pid=$!
     exec 8>"$tmp/input" 9<"$tmp/output"
@@ -517,6 +533,9 @@ if grep -q '^#define HAVE_JANSSON 1' "$top_builddir/config.h"; then
   runs 0 "compare a file of bench" "$cuatomic" bench --compare "$tmp/a.json" "$tmp/a.json"
   says out "compare a file of bench" '^SAME +\+0\.0 % +10\.00 +10\.00 GB/s +scatter/first/limit$'
 
+  echo '{"schema": 1, "rows": []}' >"$tmp/none.json"
+  runs 1 "no row in common" "$cuatomic" bench --compare "$tmp/none.json" "$tmp/after.json"
+  says err "no row in common" "^cuatomic: $tmp/none.json and $tmp/after.json have no row in common\$"
   compare_refused() { # compare_refused NAME TEXT-OF-FILE PATTERN
     printf '%s' "$2" >"$tmp/bad.json"
     refused 1 "compare, $1" --compare "$tmp/bad.json" "$tmp/after.json"

@@ -708,7 +708,7 @@ if command -v zsh >/dev/null; then
   mkdir "$tmp/zsh" && cp "$top_srcdir/tools/cuatomic.zsh" "$tmp/zsh/_cuatomic"
   HOME=$tmp zsh -f "$top_srcdir/tests/complete.zsh" "$tmp/zsh" 'cuatomic be' 'cuatomic bench lo' 'cuatomic bench --qu' \
     'cuatomic demo -b cu' 'cuatomic bench locks --jso' 'cuatomic bench --filter=lo' 'cuatomic info --he' \
-    "cuatomic bench --compare $tmp/binar" >"$tmp/out" 2>"$tmp/err" </dev/null
+    "cuatomic bench --compare $tmp/bina" >"$tmp/out" 2>"$tmp/err" </dev/null
   printf '%s\n' 'cuatomic bench ' 'cuatomic bench locks ' 'cuatomic bench --quick ' 'cuatomic demo -b cuda ' \
     'cuatomic bench locks --json=' 'cuatomic bench --filter=lo' 'cuatomic info --help ' \
     "cuatomic bench --compare $tmp/binary" >"$tmp/expected"

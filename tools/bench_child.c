@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The child processes of `cuatomic bench`. Standard output of a child is a pipe, for its records
- * and its text. SIGHUP, SIGINT, SIGPIPE (nobody reads the table) and SIGTERM stop the child; its
- * finished rows are kept.
+ * and its text. SIGHUP, SIGINT, SIGQUIT, SIGPIPE (nobody reads the table) and SIGTERM stop the
+ * child; its finished rows are kept.
  */
 #include <errno.h>
 #include <signal.h>
@@ -22,7 +22,7 @@
 /* Longest line of a child; a longer line is divided. */
 #define LINE_BYTES 16384
 
-static const int stop_signals[] = {SIGHUP, SIGINT, SIGPIPE, SIGTERM};
+static const int stop_signals[] = {SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGTERM};
 #define STOP_SIGNALS (sizeof(stop_signals) / sizeof(stop_signals[0]))
 
 static volatile sig_atomic_t caught;
@@ -224,9 +224,13 @@ static int read_child(struct results *r, struct child *c)
 		good = read_whole_lines(r, c);
 	}
 	/* text may lack its last line break; a record without a line break is not whole */
-	if (good && c->n && c->line[0] != '%') {
+	if (good && c->n && !c->stopped) {
 		c->line[c->n] = '\0';
-		results_read(r, c->line);
+		good = c->line[0] != '%' && results_read(r, c->line);
+		if (!good) {
+			progress_clear();
+			tool_error("bench %s: the last record is not whole", r->bench);
+		}
 	}
 	progress_clear();
 	return good;

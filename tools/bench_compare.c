@@ -168,10 +168,10 @@ static void print_alone(const struct document *d)
 	}
 }
 
-/* Prints the rows of both. Returns the number of rows that are slower. */
-static size_t compare_rows(struct document *a, struct document *b, double threshold)
+/* Prints the rows of both. Returns the exit status. */
+static int compare_rows(struct document *a, struct document *b, double threshold)
 {
-	size_t counts[UNCLEAR + 1] = {0};
+	size_t counts[UNCLEAR + 1] = {0}, pairs = 0;
 
 	printf("%-8s %10s %9s %9s %-6s %s\n", "verdict", "change", "before", "after", "unit",
 	       "row");
@@ -182,6 +182,7 @@ static size_t compare_rows(struct document *a, struct document *b, double thresh
 		if (!after)
 			continue;
 		before->matched = after->matched = 1;
+		pairs++;
 		if (before->median > 0 && after->median > 0) {
 			v = judge(before, after, threshold);
 			counts[v]++;
@@ -195,7 +196,10 @@ static size_t compare_rows(struct document *a, struct document *b, double thresh
 	print_alone(b);
 	printf("%zu SAME, %zu FASTER, %zu SLOWER, %zu UNCLEAR\n", counts[SAME], counts[FASTER],
 	       counts[SLOWER], counts[UNCLEAR]);
-	return counts[SLOWER];
+	if (pairs)
+		return counts[SLOWER] ? TOOL_FAILED : TOOL_OK;
+	tool_error("%s and %s have no row in common", a->path, b->path);
+	return TOOL_FAILED;
 }
 
 int bench_compare(const char *before, const char *after, double threshold)
@@ -205,8 +209,8 @@ int bench_compare(const char *before, const char *after, double threshold)
 
 	if (!status)
 		status = open_document(&b);
-	if (!status && compare_rows(&a, &b, threshold))
-		status = TOOL_FAILED;
+	if (!status)
+		status = compare_rows(&a, &b, threshold);
 	close_document(&a);
 	close_document(&b);
 	return status;

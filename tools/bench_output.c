@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The rows of benchmarks as JSON (see doc/bench-schema.json) and as CSV (RFC 4180). */
+#include <math.h>
 #include <string.h>
 #include <sys/utsname.h>
 #include <time.h>
@@ -109,7 +110,7 @@ static void json_number(FILE *f, const char *name, double v)
 	char digits[32];
 
 	json_text(f, name);
-	fprintf(f, ": %s", v >= 0 ? number(digits, v) : "null");
+	fprintf(f, ": %s", v >= 0 && isfinite(v) ? number(digits, v) : "null");
 }
 
 static void json_row(FILE *f, const struct results *r, size_t i)
@@ -230,7 +231,7 @@ static void csv_number(FILE *f, double v)
 {
 	char digits[32];
 
-	fprintf(f, "%s,", v >= 0 ? number(digits, v) : "");
+	fprintf(f, "%s,", v >= 0 && isfinite(v) ? number(digits, v) : "");
 }
 
 void bench_write_csv(FILE *f, const struct results *r)

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* The command `cuatomic`: dispatches to its subcommands. */
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "tools.h"
 
@@ -297,8 +299,20 @@ static int is_option(const char *argument, const char *brief, const char *full)
 	return !strcmp(argument, brief) || !strcmp(argument, full);
 }
 
+/*
+ * Opens the standard streams that are closed, so that no file gets their numbers. Reads and writes of
+ * them still fail.
+ */
+static void open_streams(void)
+{
+	for (int fd = 0; fd <= 2; fd++)
+		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd ? O_RDONLY : O_WRONLY) < 0)
+			return;
+}
+
 int main(int argc, char **argv)
 {
+	open_streams();
 	if (argc < 2)
 		return tool_usage_error("no command given");
 	/* also accepted after a command */
