@@ -3,58 +3,20 @@
 # cuatomic bench: its records, its table, JSON and CSV, the comparison of two files, signals, progress and refusals.
 # The benchmarks are scripts that write records with fixed samples, so no result depends on the machine's speed. Rows
 # of the CPU are only counted.
-#
-# CUATOMIC, CUATOMIC_PLANTED   the programs, if not from this build
 set -uo pipefail
 
-# Set by `make check`.
-: "${top_srcdir:?}" "${top_builddir:?}"
-
-cuatomic=${CUATOMIC:-$top_builddir/tools/cuatomic}
-planted=${CUATOMIC_PLANTED:-$top_builddir/tests/demo_planted}
-cuatomic=$(cd "$(dirname "$cuatomic")" && pwd)/$(basename "$cuatomic")
-planted=$(cd "$(dirname "$planted")" && pwd)/$(basename "$planted")
-export LC_ALL=C
-# SIGQUIT
+# shellcheck source=tests/cli_runs.sh
+. "${top_srcdir:?}/tests/cli_runs.sh"
+# SIGQUIT must leave no file
 ulimit -c 0
 unset CUATOMIC_BENCH_RECORDS CUATOMIC_BENCH_FILTER CUATOMIC_BENCH_SECONDS CUDA_VISIBLE_DEVICES
-tmp=$(mktemp -d)
-trap 'chmod -R u+rw "$tmp"; rm -rf "$tmp"' EXIT
-failed=0
-passed=0
+exec </dev/null
 
-fail() {
-  failed=$((failed + 1))
-  printf 'FAILED: %s\n' "$*"
-  printf '  stdout: %s\n' "$(head -c 4000 "$tmp/out")"
-  printf '  stderr: %s\n' "$(head -c 4000 "$tmp/err")"
-}
-# runs STATUS NAME COMMAND...: the command ends with this status.
-runs() {
-  local expected=$1 what=$2 rc=0
-  shift 2
-  "$@" >"$tmp/out" 2>"$tmp/err" </dev/null || rc=$?
-  if [ "$rc" = "$expected" ]; then
-    passed=$((passed + 1))
-    return 0
-  fi
-  fail "$what: exit status $rc, not $expected"
-  return 1
-}
-says() { # says FILE NAME PATTERN
-  grep -Eq -- "$3" "$tmp/$1" || fail "$2: std$1 has no line like: $3"
-}
-silent() { # silent FILE NAME PATTERN
-  ! grep -Eq -- "$3" "$tmp/$1" || fail "$2: std$1 has a line like: $3"
-}
 # refused STATUS NAME ARGUMENT...: bench ends with this status and one line on stderr, and prints nothing.
 refused() {
   local expected=$1 what=$2
   shift 2
-  runs "$expected" "$what" "$cuatomic" bench "$@" || return
-  if [ "$(wc -l <"$tmp/err")" != 1 ] || ! grep -q '^cuatomic: ' "$tmp/err" || [ -s "$tmp/out" ]; then
-    fail "$what: not one line on stderr alone"
-  fi
+  runs "$expected" "$what" "$cuatomic" bench "$@" && one_line "$what"
 }
 python=$(command -v python3) || echo "python3 was not found: JSON and CSV are not read by a second program"
 # python_says NAME: the program on standard input, with the arguments after NAME, succeeds.

@@ -2,56 +2,12 @@
 # SPDX-License-Identifier: MIT
 # The command cuatomic: its output, its refusals and its exit statuses. The demonstration verifies
 # every row on files of all kinds, every benchmark runs, and both notice a wrong result.
-#
-# CUATOMIC, CUATOMIC_PLANTED   the programs, if not from this build
 set -uo pipefail
 
-# Set by `make check`.
-: "${top_srcdir:?}" "${top_builddir:?}"
-
-cuatomic=${CUATOMIC:-$top_builddir/tools/cuatomic}
-planted=${CUATOMIC_PLANTED:-$top_builddir/tests/demo_planted}
-cuatomic=$(cd "$(dirname "$cuatomic")" && pwd)/$(basename "$cuatomic")
-planted=$(cd "$(dirname "$planted")" && pwd)/$(basename "$planted")
-export LC_ALL=C
-tmp=$(mktemp -d)
-trap 'chmod -R u+rw "$tmp"; rm -rf "$tmp"' EXIT
-failed=0
-passed=0
+# shellcheck source=tests/cli_runs.sh
+. "${top_srcdir:?}/tests/cli_runs.sh"
 rows=17
 
-fail() {
-  failed=$((failed + 1))
-  printf 'FAILED: %s\n' "$*"
-  printf '  stdout: %s\n' "$(head -c 4000 "$tmp/out")"
-  printf '  stderr: %s\n' "$(head -c 4000 "$tmp/err")"
-}
-
-# runs STATUS NAME COMMAND...: the command ends with this status. Input is our own.
-runs() {
-  local expected=$1 what=$2 rc=0
-  shift 2
-  "$@" >"$tmp/out" 2>"$tmp/err" || rc=$?
-  if [ "$rc" = "$expected" ]; then
-    passed=$((passed + 1))
-    return 0
-  fi
-  fail "$what: exit status $rc, not $expected"
-  return 1
-}
-says() { # says FILE WHAT PATTERN
-  if ! grep -Eq -- "$3" "$tmp/$1"; then
-    fail "$2: std$1 has no line like: $3"
-  fi
-}
-one_line() { # one_line WHAT: an error is one line on stderr and nothing on stdout
-  if [ "$(wc -l <"$tmp/err")" != 1 ] || ! grep -q '^cuatomic: ' "$tmp/err"; then
-    fail "$1: not one line on stderr"
-  fi
-  if [ -s "$tmp/out" ]; then
-    fail "$1: something on stdout"
-  fi
-}
 # demo NAME ARGUMENT...: every row is there and verified, and stderr is empty.
 demo() {
   local what=$1
