@@ -59,13 +59,6 @@ static uint64_t found, arrived;
 static struct group group[MOST_GROUPS];
 static uint32_t groups;
 
-static uint64_t rng;
-static uint64_t next_random(void)
-{
-	rng = rng * 6364136223846793005u + 1442695040888963407u;
-	return rng >> 20;
-}
-
 /* ---- keys ---- */
 
 static uint32_t key_size(void)
@@ -295,19 +288,6 @@ static const char *check(void)
 	return message;
 }
 
-static void try_shapes(const char *name, const struct shape *shapes, size_t n)
-{
-	for (size_t k = 0; k < n; k++) {
-		struct simt_case c = {.name = name, .setup = setup, .body = body, .check = check};
-
-		rng = k + 1;
-		make(&shapes[k]);
-		try_shape(c, shape.blocks, LANES, 3);
-	}
-}
-
-#define TRY_SHAPES(name, shapes) try_shapes(name, shapes, sizeof(shapes) / sizeof((shapes)[0]))
-
 /* Keys of all kinds, in both orders. */
 START_TEST(orders)
 {
@@ -487,16 +467,29 @@ END_TEST
 START_TEST(unfit)
 {
 	static const struct shape shapes[] = {
-		{.key_type = CUA_U32, .counts = 1, .n = 300, .groups = 60, .log = 6},
-		{.key_type = CUA_U64,
+		{.ending = UNFIT,
+		 .key_type = CUA_U32,
+		 .counts = 1,
+		 .n = 300,
+		 .groups = 60,
+		 .log = 6},
+		{.ending = UNFIT,
+		 .key_type = CUA_U64,
 		 .counts = 1,
 		 .n = 4 * TILE,
 		 .groups = 40,
 		 .log = 7,
 		 .apart = 1,
 		 .blocks = 4},
-		{.key_type = CUA_U32, .counts = 1, .n = 200, .groups = 8, .log = 6, .zero = 1},
-		{.key_type = CUA_U32,
+		{.ending = UNFIT,
+		 .key_type = CUA_U32,
+		 .counts = 1,
+		 .n = 200,
+		 .groups = 8,
+		 .log = 6,
+		 .zero = 1},
+		{.ending = UNFIT,
+		 .key_type = CUA_U32,
 		 .counts = 1,
 		 .sorted = 1,
 		 .n = 200,
@@ -505,12 +498,7 @@ START_TEST(unfit)
 		 .room = 7},
 	};
 
-	for (size_t k = 0; k < sizeof(shapes) / sizeof(shapes[0]); k++) {
-		struct shape p = shapes[k];
-
-		p.ending = UNFIT;
-		try_shapes("unfit", &p, 1);
-	}
+	TRY_SHAPES("unfit", shapes);
 }
 END_TEST
 

@@ -45,13 +45,6 @@ static uint64_t out_mean[MOST_GROUPS + 1], arrived;
 static struct group group[MOST_GROUPS];
 static uint32_t groups;
 
-static uint64_t rng;
-static uint64_t next_random(void)
-{
-	rng = rng * 6364136223846793005u + 1442695040888963407u;
-	return rng >> 20;
-}
-
 /* ---- the call ---- */
 
 static struct group *group_of(uint32_t key)
@@ -219,19 +212,6 @@ static const char *check(void)
 		return "a result is written past the end";
 	return message;
 }
-
-static void try_shapes(const char *name, const struct shape *shapes, size_t n)
-{
-	for (size_t k = 0; k < n; k++) {
-		struct simt_case c = {.name = name, .setup = setup, .body = body, .check = check};
-
-		rng = k + 1;
-		make(&shapes[k]);
-		try_shape(c, shape.blocks, LANES, 3);
-	}
-}
-
-#define TRY_SHAPES(name, shapes) try_shapes(name, shapes, sizeof(shapes) / sizeof((shapes)[0]))
 
 /* Tables that have room for all groups of a region. */
 START_TEST(tables)

@@ -17,6 +17,29 @@
  */
 enum elements { TAME, ODD, CROWDED, FULL, SPARSE, WILD, VAST };
 
+/* Random numbers of a case, which sets `rng`. */
+static uint64_t rng;
+static inline uint64_t next_random(void)
+{
+	rng = rng * 6364136223846793005u + 1442695040888963407u;
+	return rng >> 20;
+}
+
+/*
+ * Tries a case for each struct shape of an array: setup, body and check of the module, after its
+ * make(&shapes[k]) has set `shape`.
+ */
+#define TRY_SHAPES(case_name, shapes)                                                              \
+	for (size_t k = 0; k < sizeof(shapes) / sizeof((shapes)[0]); k++) {                        \
+		rng = k + 1;                                                                       \
+		make(&(shapes)[k]);                                                                \
+		try_shape((struct simt_case){.name = (case_name),                                  \
+					     .setup = setup,                                       \
+					     .body = body,                                         \
+					     .check = check},                                      \
+			  shape.blocks, LANES, 3);                                                 \
+	}
+
 struct group_sum {
 	uint32_t count;
 	uint64_t integer;
