@@ -35,8 +35,8 @@ static enum cua_status cua__launch(struct cua_context *ctx, void (*kernel)(P...)
 
 /*
  * Permits a kernel as much dynamic shared memory as a block can have. Always the maximum: the attribute
- * also holds for the other threads of the process, whose launches may need more than this one. The
- * kernel has no other shared memory.
+ * also holds for other threads of the process, and their launches may need more. The kernel has no
+ * other shared memory.
  */
 static inline enum cua_status cua__permit_shared(struct cua_context *ctx, const void *kernel)
 {

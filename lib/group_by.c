@@ -280,7 +280,7 @@ static int needs_masked(const struct aggregate *a)
 	       a->op != CUA_AGGREGATE_LAST;
 }
 
-/* Places these numbers, which aggregates with the same mask share; NULL if none needs them. */
+/* Places such numbers, shared by aggregates with the same mask; NULL if none are needed. */
 static void *place_masked(const struct cua__distinct *d, const struct aggregate *a, uint32_t count,
 			  struct cua__arena *arena)
 {
@@ -528,7 +528,7 @@ static int plan_regions(struct cua_context *ctx, const struct cua__distinct *d,
 
 /* ---- ways ---- */
 
-/* What a call with few groups has to find. */
+/* The results that a call with few groups has to find. */
 static enum cua__few_want few_want(const struct cua__distinct *d, uint32_t count, int sums)
 {
 	if (d->room && d->numbered)
@@ -610,7 +610,7 @@ static enum cua_status run_steps(struct cua_context *ctx, struct cua__distinct *
 	return status ? status : ctx->runtime->synchronize(ctx);
 }
 
-/* What find_groups has found. */
+/* The results of find_groups. */
 struct found {
 	/*
 	 * The room for groups. If the call waits in any case, at most the next power of two of the

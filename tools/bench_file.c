@@ -12,7 +12,7 @@
 
 #include "bench.h"
 
-/* Temporary files, which exit() removes: there are at most a JSON file and a CSV file. */
+/* Temporary files: at most a JSON file and a CSV file. exit() removes them. */
 static char *unfinished[2];
 static pid_t owner;
 

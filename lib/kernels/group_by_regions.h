@@ -60,7 +60,7 @@
 #endif
 /* Bits of a rest, with tables. */
 #define CUA__REGIONS_REST (32u - CUA__REGIONS_BITS)
-/* Records that a thread sorts at once, and loads at once. */
+/* Records that a thread sorts at once, with values and without; and loads at once. */
 #ifndef CUA__REGIONS_SORTS
 #define CUA__REGIONS_SORTS 16u
 #endif
@@ -180,7 +180,7 @@ struct cua__regions_stage {
 	void *record;
 };
 
-/* Records that a thread sorts at once: the same number of bytes. */
+/* Records that a thread sorts at once. */
 CUA_FORCE uint32_t cua__regions_sorts(uint32_t record)
 {
 	return record == 4 ? CUA__REGIONS_KEY_SORTS : CUA__REGIONS_SORTS;
@@ -245,9 +245,9 @@ CUA_FORCE void cua__regions_partition(const struct cua__regions_job *j,
 		return;
 	for (uint64_t begin = (uint64_t)cua_port_block() * tile; begin < j->n; begin += step) {
 		const uint32_t used = j->n - begin < tile ? (uint32_t)(j->n - begin) : tile;
-		uint32_t hash[2 * CUA__REGIONS_SORTS], value[CUA__REGIONS_SORTS];
+		uint32_t hash[CUA__REGIONS_KEY_SORTS], value[CUA__REGIONS_SORTS];
 		/* two in a word; the positions of a tile have 16 bits */
-		uint32_t rank[CUA__REGIONS_SORTS] = {0};
+		uint32_t rank[(CUA__REGIONS_KEY_SORTS + 1) / 2] = {0};
 
 		cua__regions_load(j->keys, begin, j->n, threads, sorts, hash);
 		if (size == 8)

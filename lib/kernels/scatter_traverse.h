@@ -51,7 +51,7 @@ CUA_FORCE uint32_t cua__scatter_traverse_tile(const struct cua__scatter_job *j,
 	for (uint32_t k = 0; k < CUA__SCATTER_LOADS; k++) {
 		const uint64_t i = begin + k * threads;
 
-		target[k] = ~0u;
+		target[k] = CUA__SCATTER_NONE;
 		bits[k] = 0;
 		if (!whole && i >= t->end)
 			continue;
@@ -103,7 +103,7 @@ CUA_FORCE uint32_t cua__scatter_add_pack(const struct cua__scatter_job *j,
 					 const struct cua__pack *index, const struct cua__pack *x,
 					 enum cua_type type, enum cua__scatter_cell cell)
 {
-	/* there are fewer targets than cells */
+	/* each target has a cell, so their number has 32 bits */
 	const uint32_t limit = (uint32_t)j->limit;
 	uint32_t target[4], mine = 0, inside = 0;
 	uint64_t bits[4];

@@ -31,10 +31,10 @@ CUA_FORCE uint32_t cua__warp_before(uint32_t v, uint32_t *total)
 /*
  * The claims of a block that sorts elements by region: replaces the counts of its regions by their
  * first positions in sorted order, and advances each cursor by the count. base[r] becomes the
- * difference of an element's place in memory from its position. For the positions each thread has
- * adjacent regions, and for the cursors each warp, whose additions then share sectors of the L2. count
- * has a word more than there are regions, and of_warp one for each warp. All threads of the block call;
- * threads is a constant.
+ * difference of an element's place in memory from its position. A thread has adjacent regions for the
+ * positions, and a warp for the cursors: its additions then share sectors of the L2. count has a word
+ * more than there are regions, and of_warp a word for each warp. All threads of the block call; threads
+ * is a constant.
  */
 CUA_FORCE void cua__block_claim(uint32_t *count, uint32_t *base, uint32_t *of_warp,
 				uint32_t *cursor, uint32_t regions, uint32_t threads)
