@@ -109,6 +109,37 @@ static const char *cuda_device_problem(int device)
 	}
 }
 
+/* An attribute, or 0 if the driver does not know it. */
+static int attribute(int device, enum cudaDeviceAttr which)
+{
+	int value = 0;
+
+	if (cudaDeviceGetAttribute(&value, which, device) != cudaSuccess || value < 0) {
+		cudaGetLastError();
+		return 0;
+	}
+	return value;
+}
+
+/* From attributes: CUDA 13 has no clocks in cudaDeviceProp. */
+static void describe_hardware(int device, struct cua_device_info *info)
+{
+	info->cache_bytes = (uint64_t)attribute(device, cudaDevAttrL2CacheSize);
+	info->clock_mhz = (uint32_t)attribute(device, cudaDevAttrClockRate) / 1000;
+	info->memory_clock_mhz = (uint32_t)attribute(device, cudaDevAttrMemoryClockRate) / 1000;
+	info->memory_bus_bits = (uint32_t)attribute(device, cudaDevAttrGlobalMemoryBusWidth);
+	info->block_shared_bytes =
+		(uint32_t)attribute(device, cudaDevAttrMaxSharedMemoryPerBlockOptin);
+	info->processor_shared_bytes =
+		(uint32_t)attribute(device, cudaDevAttrMaxSharedMemoryPerMultiprocessor);
+	info->ecc = attribute(device, cudaDevAttrEccEnabled);
+	info->managed_memory = attribute(device, cudaDevAttrManagedMemory);
+	info->concurrent_managed_access = attribute(device, cudaDevAttrConcurrentManagedAccess);
+	info->host_native_atomics = attribute(device, cudaDevAttrHostNativeAtomicSupported);
+	info->cooperative_launch = attribute(device, cudaDevAttrCooperativeLaunch);
+	info->memory_pools = attribute(device, cudaDevAttrMemoryPoolsSupported);
+}
+
 static enum cua_status cuda_device_query(int device, struct cua_device_info *info)
 {
 	struct cudaDeviceProp p;
@@ -140,6 +171,47 @@ static enum cua_status cuda_device_query(int device, struct cua_device_info *inf
 	if (cudaRuntimeGetVersion(&info->runtime_cuda) != cudaSuccess)
 		info->runtime_cuda = 0;
 	cudaGetLastError();
+	describe_hardware(device, info);
+	return CUA_OK;
+}
+
+/* An attribute of the link between two devices, or 0 if there is none. */
+static int peer_attribute(int device, int peer, enum cudaDeviceP2PAttr which)
+{
+	int value = 0;
+
+	if (cudaDeviceGetP2PAttribute(&value, which, device, peer) != cudaSuccess || value < 0) {
+		cudaGetLastError();
+		return 0;
+	}
+	return value;
+}
+
+static enum cua_status cuda_device_peer_query(int device, int peer, struct cua_peer_info *info)
+{
+	enum cua_status status;
+	int count;
+
+	cuda_device_count(&count);
+	if (device >= count || peer >= count)
+		return CUA_ERROR_NO_DEVICE;
+	/* CUDA refuses to describe the access of a device to itself */
+	if (device == peer) {
+		info->access = 1;
+		info->native_atomics = 1;
+		info->array_access = 1;
+		return CUA_OK;
+	}
+	status = cua__cuda_status(NULL, cudaDeviceCanAccessPeer(&info->access, device, peer));
+	if (status)
+		return status;
+	if (info->access) {
+		info->native_atomics =
+			peer_attribute(device, peer, cudaDevP2PAttrNativeAtomicSupported);
+		info->array_access =
+			peer_attribute(device, peer, cudaDevP2PAttrCudaArrayAccessSupported);
+	}
+	info->performance_rank = peer_attribute(device, peer, cudaDevP2PAttrPerformanceRank);
 	return CUA_OK;
 }
 
@@ -419,16 +491,28 @@ static enum cua_status cuda_memory_info(struct cua_context *ctx, uint64_t *free_
  * initializers.
  */
 const struct cua__runtime cua__cuda_runtime = {
-	CUA_BACKEND_CUDA,    cuda_device_count,
-	cuda_device_query,   cuda_device_problem,
-	cuda_open,           cuda_close,
-	cuda_enter,          cuda_leave,
-	cuda_may_wait,       cuda_synchronize,
-	cuda_locate,         cuda_extent,
-	cuda_allocate,       cuda_allocate_system,
-	cuda_release,        cuda_allocate_mapped,
-	cuda_release_mapped, cuda_copy,
-	cuda_set_bytes,      cuda_memory_info,
-	cuda_allocate_zeros, NULL,
+	CUA_BACKEND_CUDA,
+	cuda_device_count,
+	cuda_device_query,
+	cuda_device_peer_query,
+	cuda_device_problem,
+	cuda_open,
+	cuda_close,
+	cuda_enter,
+	cuda_leave,
+	cuda_may_wait,
+	cuda_synchronize,
+	cuda_locate,
+	cuda_extent,
+	cuda_allocate,
+	cuda_allocate_system,
+	cuda_release,
+	cuda_allocate_mapped,
+	cuda_release_mapped,
+	cuda_copy,
+	cuda_set_bytes,
+	cuda_memory_info,
+	cuda_allocate_zeros,
+	NULL,
 	cuda_query,
 };

@@ -86,6 +86,16 @@ enum cua_status cua__options(const void *options, void *own, size_t size)
 	return CUA_OK;
 }
 
+/* The size of the members before cache_bytes, which older headers have. */
+#define FIRST_DEVICE_INFO ((size_t)256)
+_Static_assert(offsetof(struct cua_device_info, cache_bytes) == FIRST_DEVICE_INFO, "no padding");
+
+static int known_device_info(size_t struct_size)
+{
+	return struct_size == FIRST_DEVICE_INFO ||
+	       cua__known_size(struct_size, sizeof(struct cua_device_info));
+}
+
 enum cua_status cua_device_query(enum cua_backend kind, int device, struct cua_device_info *info)
 {
 	const struct cua__runtime *runtime;
@@ -95,7 +105,7 @@ enum cua_status cua_device_query(enum cua_backend kind, int device, struct cua_d
 
 	if (!info)
 		return CUA_ERROR_NULL;
-	if (!known(kind) || device < 0 || !cua__known_size(info->struct_size, sizeof(out)))
+	if (!known(kind) || device < 0 || !known_device_info(info->struct_size))
 		return CUA_ERROR_VALUE;
 	runtime = runtime_of(kind);
 	if (!runtime)
@@ -108,6 +118,30 @@ enum cua_status cua_device_query(enum cua_backend kind, int device, struct cua_d
 	out.struct_size = info->struct_size;
 	memcpy(info, &out, info->struct_size);
 	return CUA_OK;
+}
+
+enum cua_status cua_device_peer_query(enum cua_backend kind, int device, int peer,
+				      struct cua_peer_info *info)
+{
+	const struct cua__runtime *runtime;
+	struct cua_peer_info out = {.struct_size = sizeof(out)};
+	enum cua_status status;
+	int cancel;
+
+	if (!info)
+		return CUA_ERROR_NULL;
+	if (!known(kind) || device < 0 || peer < 0 ||
+	    !cua__known_size(info->struct_size, sizeof(out)))
+		return CUA_ERROR_VALUE;
+	runtime = runtime_of(kind);
+	if (!runtime)
+		return CUA_ERROR_NOT_BUILT;
+	cancel = cua__cancel_disable();
+	status = runtime->device_peer_query(device, peer, &out);
+	cua__cancel_restore(cancel);
+	if (!status)
+		*info = out;
+	return status;
 }
 
 const char *cua_device_problem(enum cua_backend kind, int device)

@@ -292,9 +292,105 @@ START_TEST(devices)
 }
 END_TEST
 
+START_TEST(hardware)
+{
+	struct cua_device_info info = CUA_DEVICE_INFO_INIT;
+	const int gpu = TEST_BACKEND == CUA_BACKEND_CUDA;
+
+	ck_assert_cua(cua_device_query(TEST_BACKEND, 0, &info));
+	ck_assert(info.ecc == 0 || info.ecc == 1);
+	ck_assert_int_eq(info.reserved, 0);
+	if (!gpu) {
+		const long level1 = sysconf(_SC_LEVEL1_DCACHE_SIZE);
+
+		ck_assert(info.clock_mhz == 0 && info.memory_clock_mhz == 0);
+		ck_assert(info.memory_bus_bits == 0 && info.block_shared_bytes == 0);
+		ck_assert_uint_eq(info.processor_shared_bytes, 0);
+		ck_assert(!info.ecc && !info.managed_memory && !info.concurrent_managed_access);
+		ck_assert(!info.host_native_atomics && !info.cooperative_launch);
+		ck_assert_int_eq(info.memory_pools, 0);
+		ck_assert_uint_ge(info.cache_bytes, level1 > 0 ? (uint64_t)level1 : 0);
+		return;
+	}
+	ck_assert(info.clock_mhz >= 300 && info.clock_mhz < 10000);
+	ck_assert(info.memory_clock_mhz < 100000);
+	ck_assert(info.memory_bus_bits >= 32 && info.memory_bus_bits % 32 == 0);
+	ck_assert_uint_ge(info.cache_bytes, 1u << 17);
+	ck_assert_uint_ge(info.block_shared_bytes, 48u << 10);
+	ck_assert_uint_ge(info.processor_shared_bytes, info.block_shared_bytes);
+	ck_assert(info.managed_memory <= 1 && info.memory_pools <= 1);
+	ck_assert(info.managed_memory || !info.concurrent_managed_access);
+	ck_assert_int_eq(info.cooperative_launch, 1);
+}
+END_TEST
+
+/* Callers of the first header have no members from cache_bytes on. */
+START_TEST(device_info_sizes)
+{
+	const size_t first = offsetof(struct cua_device_info, cache_bytes);
+	struct cua_device_info whole = CUA_DEVICE_INFO_INIT;
+	union {
+		struct cua_device_info info;
+		unsigned char bytes[sizeof(struct cua_device_info) + 24];
+	} any;
+
+	ck_assert_uint_eq(first, 256);
+	ck_assert_cua(cua_device_query(TEST_BACKEND, 0, &whole));
+	for (size_t size = 0; size <= sizeof(any); size++) {
+		const int is_known = size == first || size == sizeof(struct cua_device_info);
+
+		memset(&any, 0xa5, sizeof(any));
+		any.info.struct_size = size;
+		ck_assert_status(cua_device_query(TEST_BACKEND, 0, &any.info),
+				 is_known ? CUA_OK : CUA_ERROR_VALUE);
+		ck_assert_uint_eq(any.info.struct_size, size);
+		for (size_t i = is_known ? size : sizeof(size_t); i < sizeof(any); i++)
+			ck_assert_uint_eq(any.bytes[i], 0xa5);
+		if (is_known) {
+			ck_assert_mem_eq(any.bytes + sizeof(size_t),
+					 (const char *)&whole + sizeof(size_t),
+					 size - sizeof(size_t));
+		}
+	}
+}
+END_TEST
+
+START_TEST(peers)
+{
+	struct cua_peer_info info = CUA_PEER_INFO_INIT, before;
+	int count = 0;
+
+	ck_assert_cua(cua_device_count(TEST_BACKEND, &count));
+	info.access = info.native_atomics = info.array_access = info.performance_rank = 7;
+	before = info;
+	ck_assert_status(cua_device_peer_query(TEST_BACKEND, 0, 0, NULL), CUA_ERROR_NULL);
+	ck_assert_status(cua_device_peer_query(CUA_BACKEND_AUTO, 0, 0, &info), CUA_ERROR_VALUE);
+	ck_assert_status(cua_device_peer_query((enum cua_backend)77, 0, 0, &info), CUA_ERROR_VALUE);
+	ck_assert_status(cua_device_peer_query(TEST_BACKEND, -1, 0, &info), CUA_ERROR_VALUE);
+	ck_assert_status(cua_device_peer_query(TEST_BACKEND, 0, -1, &info), CUA_ERROR_VALUE);
+	ck_assert_status(cua_device_peer_query(TEST_BACKEND, 0, count, &info), CUA_ERROR_NO_DEVICE);
+	ck_assert_status(cua_device_peer_query(TEST_BACKEND, count, 0, &info), CUA_ERROR_NO_DEVICE);
+	ck_assert_status(cua_device_peer_query(CUA_BACKEND_CUDA, INT_MAX, 0, &info), no_cuda());
+	ck_assert_mem_eq(&info, &before, sizeof(info));
+	for (int device = 0; device < count; device++) {
+		for (int peer = 0; peer < count; peer++) {
+			ck_assert_cua(cua_device_peer_query(TEST_BACKEND, device, peer, &info));
+			ck_assert_uint_eq(info.struct_size, sizeof(info));
+			ck_assert(info.access == 0 || info.access == 1);
+			ck_assert(info.access || !info.native_atomics);
+			ck_assert_int_ge(info.performance_rank, 0);
+			if (device == peer) {
+				ck_assert(info.access && info.native_atomics && info.array_access);
+				ck_assert_int_eq(info.performance_rank, 0);
+			}
+		}
+	}
+}
+END_TEST
+
 /*
  * For every struct that begins with its size: only sizes that a release gave the struct are
- * accepted.
+ * accepted. device_info_sizes tests cua_device_info.
  */
 START_TEST(struct_sizes)
 {
@@ -330,7 +426,7 @@ START_TEST(struct_sizes)
 			undo;                                                                      \
 		}                                                                                  \
 	}
-	EVERY_SIZE(cua_device_info, cua_device_query(TEST_BACKEND, 0, o), )
+	EVERY_SIZE(cua_peer_info, cua_device_peer_query(TEST_BACKEND, 0, 0, o), )
 	EVERY_SIZE(cua_pointer_info, cua_pointer_query(ctx, words, o), )
 	EVERY_SIZE(cua_chained_report, cua_chained_verify(chained, o), )
 	EVERY_SIZE(cua_hashmap_statistics, cua_hashmap_get_statistics(map, o), )
@@ -902,6 +998,9 @@ static Suite *make_suite(void)
 	tcase_add_test(tcase, atomic_paths);
 	tcase_add_test(tcase, version);
 	tcase_add_test(tcase, devices);
+	tcase_add_test(tcase, hardware);
+	tcase_add_test(tcase, device_info_sizes);
+	tcase_add_test(tcase, peers);
 	tcase_add_test(tcase, struct_sizes);
 	tcase_add_test(tcase, create);
 	tcase_add_test(tcase, null_context);

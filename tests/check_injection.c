@@ -307,6 +307,7 @@ static void run_context(struct run *r)
 {
 	struct cua_device_info device = {.struct_size = sizeof(device)};
 	struct cua_pointer_info info = {.struct_size = sizeof(info)};
+	struct cua_peer_info peer = {.struct_size = sizeof(peer)};
 	enum cua_atomic_path path;
 	uint64_t free_bytes, total;
 	void *p = NULL;
@@ -315,6 +316,7 @@ static void run_context(struct run *r)
 	DO(cua_device_count(CUA_BACKEND_CPU, &count));
 	DO(cua_device_query(CUA_BACKEND_CPU, 0, &device));
 	TRUE(device.processors > 0);
+	DO(cua_device_peer_query(CUA_BACKEND_CPU, 0, 0, &peer));
 	DO(cua_context_reserve(r->ctx, (size_t)3 << 20));
 	DO(cua_context_reserve(r->ctx, (size_t)5 << 20));
 	DO(cua_context_set_threads(r->ctx, 3));

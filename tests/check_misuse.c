@@ -837,6 +837,9 @@ static enum cua_status made_array(enum cua_status status)
 	X(cua_copy_to_pitched, PLAIN, cua_copy_to_pitched(ctx(), array(), in()))                   \
 	X(cua_cuda_architectures, LENIENT, fine(cua_cuda_architectures() != NULL))                 \
 	X(cua_device_count, PLAIN, cua_device_count(BACKEND, or_null(outputs())))                  \
+	X(cua_device_peer_query, PLAIN,                                                            \
+	  cua_device_peer_query(BACKEND, (int)pick(4) - 1, (int)pick(4) - 1,                       \
+				with_size(sizeof(struct cua_peer_info))))                          \
 	X(cua_device_problem, LENIENT,                                                             \
 	  fine(cua_device_problem(BACKEND, (int)pick(4) - 1) != NULL))                             \
 	X(cua_device_query, PLAIN,                                                                 \

@@ -82,8 +82,35 @@ struct cua_device_info {
 	char driver[32];     /* the driver's own version, "550.54.15" */
 	char pci_bus_id[16]; /* "0000:3b:00.0" */
 	char uuid[40];       /* "8-4-4-4-12" hexadecimal digits, without the "GPU-" of nvidia-smi */
+	/* the last cache before memory: L2 of a GPU; 0 if the system does not report it */
+	uint64_t cache_bytes;
+	/* of a CUDA device; 0 for the CPU */
+	uint32_t clock_mhz, memory_clock_mhz; /* maximum clocks of multiprocessors and of memory */
+	uint32_t memory_bus_bits;
+	uint32_t block_shared_bytes; /* most shared memory of a block, if the kernel asks for it */
+	uint32_t processor_shared_bytes; /* shared memory of a multiprocessor */
+	/* 0 or 1 */
+	int ecc;                       /* of memory */
+	int managed_memory;            /* cudaMallocManaged works */
+	int concurrent_managed_access; /* host and device may access it at the same time */
+	int host_native_atomics;       /* atomics of host and device are mutually atomic */
+	int cooperative_launch;        /* kernels that synchronize the whole grid */
+	int memory_pools;              /* cudaMallocAsync works */
+	int reserved;
 };
 #define CUA_DEVICE_INFO_INIT CUA__SIZED_INIT(struct cua_device_info)
+
+/* The access of a device to the memory of a peer, as cua_device_peer_query describes it. */
+struct cua_peer_info {
+	size_t struct_size; /* sizeof(struct cua_peer_info), set by the caller */
+	/* 0 or 1 */
+	int access;         /* kernels of the device can access memory of the peer */
+	int native_atomics; /* and their atomics there are atomic with the peer's own */
+	int array_access;   /* and they can access its CUDA arrays */
+	/* of the link, compared with the links to other peers of this machine: 0 is the fastest */
+	int performance_rank;
+};
+#define CUA_PEER_INFO_INIT CUA__SIZED_INIT(struct cua_peer_info)
 
 #ifdef __cplusplus
 extern "C" {
@@ -108,6 +135,13 @@ CUA_API enum cua_status cua_device_count(enum cua_backend backend, int *count);
  */
 CUA_API enum cua_status cua_device_query(enum cua_backend backend, int device,
 					 struct cua_device_info *info);
+/*
+ * Describes the access of a device to the memory of another device of the same backend; initialize
+ * info with CUA_PEER_INFO_INIT. A device is its own peer with access, atomics and rank 0. Enables no
+ * access. Errors: NULL, VALUE (also struct_size), NO_DEVICE (either device), NOT_BUILT.
+ */
+CUA_API enum cua_status cua_device_peer_query(enum cua_backend backend, int device, int peer,
+					      struct cua_peer_info *info);
 /*
  * The reason why a backend cannot use this device, as text without a full stop ("no CUDA driver is
  * installed"); "" if it can. Device 0 also gives the reason for a backend without devices. A static

@@ -42,6 +42,7 @@ struct cua__runtime {
 	enum cua_backend kind;
 	enum cua_status (*device_count)(int *count);
 	enum cua_status (*device_query)(int device, struct cua_device_info *info);
+	enum cua_status (*device_peer_query)(int device, int peer, struct cua_peer_info *info);
 	/* "", or the reason why the device cannot be used. */
 	const char *(*device_problem)(int device);
 

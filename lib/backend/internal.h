@@ -152,9 +152,8 @@ static inline void *cua__arena_next(struct cua__arena *a, size_t bytes)
 
 /*
  * Whether some release has given the struct this size; the library's own struct has `size` bytes.
- * The first release gave each struct a single size. A release that appends fields adds the earlier
- * size here. It must not put a new field into former padding, because then the two sizes would be
- * equal.
+ * A call whose struct has grown also accepts the earlier sizes, as cua_device_query does. A new
+ * field must not be in former padding, because then the two sizes would be equal.
  */
 static inline int cua__known_size(size_t struct_size, size_t size)
 {

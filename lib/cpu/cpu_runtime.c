@@ -133,6 +133,21 @@ static enum cua_status cpu_device_count(int *count)
 	return CUA_OK;
 }
 
+/* The last level that the system reports. */
+static uint64_t cache_bytes(void)
+{
+	static const int levels[] = {_SC_LEVEL4_CACHE_SIZE, _SC_LEVEL3_CACHE_SIZE,
+				     _SC_LEVEL2_CACHE_SIZE, _SC_LEVEL1_DCACHE_SIZE};
+
+	for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++) {
+		const long bytes = sysconf(levels[i]);
+
+		if (bytes > 0)
+			return (uint64_t)bytes;
+	}
+	return 0;
+}
+
 static enum cua_status cpu_device_query(int device, struct cua_device_info *info)
 {
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN), pages = sysconf(_SC_PHYS_PAGES);
@@ -144,6 +159,7 @@ static enum cua_status cpu_device_query(int device, struct cua_device_info *info
 	snprintf(info->name, sizeof(info->name), "CPU");
 	info->processors = cpus < 1 ? 1 : (uint32_t)cpus;
 	info->memory_bytes = pages < 0 ? 0 : (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE);
+	info->cache_bytes = cache_bytes();
 	f = fopen("/proc/cpuinfo", "re");
 	if (!f)
 		return CUA_OK;
@@ -159,6 +175,16 @@ static enum cua_status cpu_device_query(int device, struct cua_device_info *info
 		}
 	}
 	fclose(f);
+	return CUA_OK;
+}
+
+static enum cua_status cpu_device_peer_query(int device, int peer, struct cua_peer_info *info)
+{
+	if (device || peer)
+		return CUA_ERROR_NO_DEVICE;
+	info->access = 1;
+	info->native_atomics = 1;
+	info->array_access = 1;
 	return CUA_OK;
 }
 
@@ -370,6 +396,7 @@ const struct cua__runtime cua__cpu_runtime = {
 	.kind = CUA_BACKEND_CPU,
 	.device_count = cpu_device_count,
 	.device_query = cpu_device_query,
+	.device_peer_query = cpu_device_peer_query,
 	.device_problem = cpu_device_problem,
 	.open = cpu_open,
 	.close = cpu_close,
