@@ -20,10 +20,10 @@ double() {
   $CC -std=gnu11 -shared -fPIC "$@" "$top_srcdir/tests/fake_nvml.c" -o "$tmp/$name.so"
 }
 
-# program NAME COMPILER FLAG...
+# program NAME LANGUAGE COMPILER FLAG...
 program() {
-  local name=$1
-  shift
+  local name=$1 language=$2
+  shift 2
   # shellcheck disable=SC2068,SC2086
   $@ -Wall -Wextra -Wpedantic -Werror $SANITIZER_FLAGS -I"$top_srcdir/bench" -o "$tmp/$name" -x "$language" \
     "$top_srcdir/tests/nvml_values.c" -ldl
@@ -38,12 +38,12 @@ if ! { double good && double events -DnvmlDeviceGetCurrentClocksThrottleReasons=
   double no_handle -DnvmlDeviceGetHandleByPciBusId_v2=nvmlOther &&
   double no_clocks -DnvmlDeviceGetClockInfo=nvmlOther -DnvmlDeviceGetMaxClockInfo=nvmlOther2 \
     -DnvmlDeviceGetEccMode=nvmlOther3 -DnvmlDeviceGetTemperature=nvmlOther4 -DnvmlDeviceGetPowerUsage=nvmlOther5 &&
-  language=c program values "$CC" -std=c11 -D_GNU_SOURCE; }; then
+  program values c "$CC" -std=c11 -D_GNU_SOURCE; }; then
   echo "FAILED: the programs do not compile"
   exit 1
 fi
 if [ -n "$CXX" ]; then
-  if language=c++ program values_cxx "$CXX" -std=c++17; then
+  if program values_cxx c++ "$CXX" -std=c++17; then
     passed=$((passed + 1))
   else
     failed=$((failed + 1))
