@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #define NVML_ENV_LIBRARY "CUATOMIC_NVML"
 
@@ -377,13 +378,13 @@ static inline unsigned nvml_links_to(const struct nvml_links *links, const char 
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < links->n; i++)
-		n += pci_id ? !strcmp(links->link[i].remote, pci_id) : links->link[i].to_switch;
+		n += pci_id ? !strcasecmp(links->link[i].remote, pci_id) : links->link[i].to_switch;
 	return n;
 }
 
 /*
- * The NVLinks between a device and the peer with the PCI bus id (lower case): its direct links, or
- * else the smaller number of links of both to NVSwitches.
+ * The NVLinks between a device and the peer with the PCI bus id: its direct links, or else the
+ * smaller number of links of both to NVSwitches.
  */
 static inline unsigned nvml_links_between(const struct nvml_links *device,
 					  const struct nvml_links *peer, const char *peer_id)

@@ -72,7 +72,7 @@ expect() {
   esac
 }
 
-first=0000:1b:00.0 second=0000:1c:00.0 plain=0000:3d:00.0 left=0000:41:00.0 right=0000:42:00.0
+first=0000:1b:00.0 second=0000:1c:00.0 plain=0000:3d:00.0 left=0000:4a:00.0 right=0000:4b:00.0
 expect driver "driver 580.65.06" values good
 expect "all values" "$first: sm_clock 1027 memory_clock 2619 sm_clock_max 1980 temperature 41 power 123456 \
 pcie_generation 4 pcie_generation_max 5 pcie_width 8 pcie_width_max 16 ecc 1 [] \
@@ -80,11 +80,12 @@ links 18 (17: 40, 0000:05:00.0 switch)" values good "$first"
 expect "inactive links" "links 16 (15: 40, 0000:05:00.0 switch)" values good "$second"
 expect "no NVLink" "ecc - [] links 0" values good "$plain"
 expect "no sensors" "temperature - power - pcie" values good "$right"
-expect "direct links" "links 4 (3: 31, 0000:42:00.0)" values good "$left"
+expect "direct links" "links 4 (3: 31, 0000:4b:00.0)" values good "$left"
 expect "a wrong device" "0000:77:00.0 unknown: sm_clock - memory_clock - sm_clock_max - temperature - power - \
 pcie_generation - pcie_generation_max - pcie_width - pcie_width_max - ecc - [-] links -" values good 0000:77:00.0
 expect "links through a switch" "between 16" values good "$first" "$second"
 expect "direct links of a pair" "between 4" values good "$left" "$right"
+expect "a PCI bus id in upper case" "between 4" values good "$left" "${right^^}"
 expect "no links of a pair" "between 0" values good "$first" "$left"
 expect "no links of a device" "between 0" values good "$first" "$plain"
 

@@ -6,8 +6,8 @@
  * 0000:1b:00.0  ECC, 18 links of version 4.0 to an NVSwitch
  * 0000:1c:00.0  the same, but the last two links are inactive
  * 0000:3d:00.0  no NVLink, no ECC
- * 0000:41:00.0  4 links of version 3.1 to the next device
- * 0000:42:00.0  4 links to the device before; reports neither temperature nor power
+ * 0000:4a:00.0  4 links of version 3.1 to the next device
+ * 0000:4b:00.0  4 links to the device before; reports neither temperature nor power
  *
  * FAKE_NVML_REASONS    the bits of throttling, as a number [0]
  * FAKE_NVML_INIT       the result of nvmlInit_v2 [0]
@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 enum { SUCCESS = 0, UNINITIALIZED = 1, INVALID_ARGUMENT = 2, NOT_SUPPORTED = 3, NOT_FOUND = 6 };
 enum { GPU = 0, SWITCH = 2, DEVICES = 5 };
@@ -34,8 +35,8 @@ struct device {
 
 static struct device devices[DEVICES] = {
 	{0x1b, 18, 18, 6, 0x05, SWITCH, 1, 1}, {0x1c, 18, 16, 6, 0x05, SWITCH, 1, 1},
-	{0x3d, 0, 0, 0, 0, GPU, 0, 1},         {0x41, 4, 4, 5, 0x42, GPU, 1, 1},
-	{0x42, 4, 4, 5, 0x41, GPU, 1, 0},
+	{0x3d, 0, 0, 0, 0, GPU, 0, 1},         {0x4a, 4, 4, 5, 0x4b, GPU, 1, 1},
+	{0x4b, 4, 4, 5, 0x4a, GPU, 1, 0},
 };
 static int is_ready;
 
@@ -87,7 +88,7 @@ int nvmlDeviceGetHandleByPciBusId_v2(const char *id, struct device **device)
 
 	for (int i = 0; is_ready && i < DEVICES; i++) {
 		snprintf(own, sizeof(own), "0000:%02x:00.0", devices[i].bus);
-		if (!strcmp(id, own)) {
+		if (!strcasecmp(id, own)) {
 			*device = &devices[i];
 			return SUCCESS;
 		}
