@@ -18,21 +18,6 @@ refused() {
   shift 2
   runs "$expected" "$what" "$cuatomic" bench "$@" && one_line "$what"
 }
-python=$(command -v python3) || echo "python3 was not found: JSON and CSV are not read by a second program"
-# python_says NAME: the program on standard input, with the arguments after NAME, succeeds.
-python_says() {
-  local what=$1
-  shift
-  if [ -z "$python" ]; then
-    cat >/dev/null
-    return
-  fi
-  if "$python" - "$@" >"$tmp/out" 2>"$tmp/err"; then
-    passed=$((passed + 1))
-  else
-    fail "$what: the second program disagrees"
-  fi
-}
 
 # ---- programs that write records ----
 

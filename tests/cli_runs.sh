@@ -48,3 +48,18 @@ one_line() { # one_line NAME: an error is one line on stderr and nothing on stdo
   fi
   [ ! -s "$tmp/out" ] || fail "$1: something on stdout"
 }
+python=$(command -v python3) || echo "python3 was not found: JSON and CSV are not read by a second program"
+# python_says NAME: the program on standard input, with the arguments after NAME, succeeds.
+python_says() {
+  local what=$1
+  shift
+  if [ -z "$python" ]; then
+    cat >/dev/null
+    return
+  fi
+  if "$python" - "$@" >"$tmp/out" 2>"$tmp/err"; then
+    passed=$((passed + 1))
+  else
+    fail "$what: the second program disagrees"
+  fi
+}
