@@ -71,9 +71,6 @@ says out info "^cuatomic $major\$"
 says out info '^CPU backend$'
 says out info '^    threads: +[1-9][0-9]*$'
 says out info '^CUDA backend$'
-says out info '^    u32 +(N +){6}'
-says out info '^    f32 +N +N +N +N +32 +32 +32 +32 +32 +32 +\. +\.'
-says out info '^    N native; 8 to 128: '
 says out info '^  (no device: .+|device 0: .+)$'
 if grep -q '^  device 0: .' <(sed '1,/^CUDA backend/d' "$tmp/out"); then
   says out info '^    PCI id: +[0-9a-f]+:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f]$'
@@ -81,8 +78,12 @@ if grep -q '^  device 0: .' <(sed '1,/^CUDA backend/d' "$tmp/out"); then
   says out info '^    driver: +[^ ]+, for CUDA up to [1-9][0-9]+\.[0-9]+$'
   says out info '^    CUDA runtime: +[1-9][0-9]+\.[0-9]+$'
 fi
+runs 0 "info --atomics" "$cuatomic" info --atomics
+says out "info --atomics" '^    u32 +(N +){6}'
+says out "info --atomics" '^    f32 +N +N +N +N +32 +32 +32 +32 +32 +32 +\. +\.'
+says out "info --atomics" '^    N native; 8 to 128: '
 runs 0 "info without a GPU" env CUDA_VISIBLE_DEVICES= "$cuatomic" info
-if grep -q '^  architectures built: ' "$tmp/out"; then
+if grep -q '^  architectures built: *[0-9]' "$tmp/out"; then
   says out "info without a GPU" '^  no device: (no CUDA driver is installed|the CUDA driver [a-z ]+)$'
 else
   says out "info without a GPU" '^  no device: this library was built without CUDA$'
@@ -114,6 +115,7 @@ says err "an argument without a GPU" "'extra'"
 runs 1 "textbook on the CPU" "$cuatomic" bench textbook -b cpu && one_line "textbook on the CPU"
 runs 2 "two files" "$cuatomic" demo a b && one_line "two files"
 runs 2 "an argument of info" "$cuatomic" info x && one_line "an argument of info"
+runs 2 "an option of info" "$cuatomic" info --quick && one_line "an option of info"
 
 runs 1 "missing file" "$cuatomic" demo "$tmp/missing" && one_line "missing file"
 says err "missing file" "^cuatomic: $tmp/missing: No such file or directory\$"
@@ -626,7 +628,8 @@ completes 'auto cpu cuda' cuatomic demo --backend =
 completes 'cuda' cuatomic demo --backend = cu
 completes 'cpu' cuatomic demo -b cp
 completes "$tmp/binary" cuatomic demo "$tmp/bin"
-completes '--help' cuatomic info ''
+completes '--atomics --help --json' cuatomic info ''
+completes '--help' cuatomic help ''
 completes 'append atomics group group-by hashmap histogram locks reduce scatter textbook' cuatomic bench ''
 completes 'locks' cuatomic bench --quick l
 completes '--backend= --compare --csv --device= --filter= --help --json --list --quick --seconds= --threads= --threshold=' \
@@ -656,6 +659,7 @@ if command -v fish >/dev/null; then
   offers 'bench demo help info' 'cuatomic '
   offers "$(cut -d ' ' -f 1 "$tmp/benchmarks" | tr '\n' ' ' | sed 's/ $//')" 'cuatomic bench '
   offers '--group' 'cuatomic demo --gr'
+  offers '--atomics' 'cuatomic info --at'
   offers '--backend=auto --backend=cpu --backend=cuda' 'cuatomic bench --backend='
   offers "$tmp/binary" "cuatomic demo $tmp/bin"
   offers "$tmp/binary" "cuatomic bench --compare $tmp/bin"

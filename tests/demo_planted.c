@@ -40,3 +40,4 @@ static int plant(const char *what)
 #include "../tools/demo_parts.c"
 #include "../tools/demo_piece.c"
 #include "../tools/info.c"
+#include "../tools/info_json.c"

@@ -29,7 +29,9 @@ _cuatomic() {
     return
   fi
   if [ "$command" != bench ] && [ "$command" != demo ]; then
-    mapfile -t COMPREPLY < <(compgen -W "--help" -- "$current")
+    options="--help"
+    [ "$command" != info ] || options="$options --atomics --json"
+    mapfile -t COMPREPLY < <(compgen -W "$options" -- "$current")
     return
   fi
   case $previous in

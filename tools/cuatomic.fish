@@ -18,6 +18,9 @@ complete -c cuatomic -n $runs -s t -l threads -x -d 'threads of the CPU backend'
 complete -c cuatomic -n '__fish_seen_subcommand_from demo' -s g -l group -x -d 'ranks of a group'
 complete -c cuatomic -n '__fish_seen_subcommand_from demo' -F
 
+complete -c cuatomic -n '__fish_seen_subcommand_from info' -l atomics -d 'the implementation of each atomic operation'
+complete -c cuatomic -n '__fish_seen_subcommand_from info' -l json -d 'everything in JSON'
+
 complete -c cuatomic -n $measures -s q -l quick -d 'short runs, only to test the benchmarks'
 complete -c cuatomic -n $measures -l compare -d 'compare two files of --json'
 complete -c cuatomic -n $measures -l csv -d 'write the rows as CSV'

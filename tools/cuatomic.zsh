@@ -36,6 +36,11 @@ bench)
 demo)
   _arguments $both '(-g --group)'{-g+,--group=}'[ranks of a group]:ranks: ' '*:file:_files'
   ;;
+info)
+  _arguments '(-h --help)'{-h,--help}'[print the usage]' \
+    '--atomics[the implementation of each atomic operation]' \
+    '--json[everything in JSON]'
+  ;;
 *)
   _arguments '(-h --help)'{-h,--help}'[print the usage]'
   ;;
