@@ -39,8 +39,9 @@
 
 /* The time limit of a row without CUATOMIC_BENCH_SECONDS. */
 #define BENCH_ROW_SECONDS 1.0
-/* The rows of a benchmark without a plan, for the division of its time. */
+/* The rows that a benchmark without a plan is expected to have, and the least that remain. */
 #define BENCH_ROWS_UNPLANNED 64
+#define BENCH_ROWS_REMAIN 16
 
 struct bench_state {
 	int ready;   /* the environment was read */
@@ -207,12 +208,20 @@ static inline void bench_plan(size_t rows)
 	record_write("plan", text, NULL);
 }
 
+/* The number of rows that share the remaining time. */
+static inline int bench_rows_left(const struct bench_state *s)
+{
+	const int rows = (s->planned ? s->planned : BENCH_ROWS_UNPLANNED) - s->done;
+	const int least = s->planned ? 1 : BENCH_ROWS_REMAIN;
+
+	return rows > least ? rows : least;
+}
+
 /* How long the next row may be sampled. */
 static inline struct stats_plan bench_stats_plan(void)
 {
 	const struct bench_state *s = bench_env();
 	struct stats_plan plan = {BENCH_RUNS, STATS_SAMPLES, 1, BENCH_ROW_SECONDS};
-	int rows = (s->planned ? s->planned : BENCH_ROWS_UNPLANNED) - s->done;
 
 	if (s->quick) {
 		plan.most = BENCH_RUNS;
@@ -220,7 +229,9 @@ static inline struct stats_plan bench_stats_plan(void)
 	}
 	if (s->seconds > 0) {
 		plan.least = STATS_LEAST;
-		plan.seconds = (s->start + s->seconds - stats_now()) / (rows > 1 ? rows : 1);
+		plan.seconds = (s->start + s->seconds - stats_now()) / bench_rows_left(s);
+		if (plan.seconds < 0)
+			plan.seconds = 0;
 	}
 	return plan;
 }

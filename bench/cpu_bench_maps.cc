@@ -5,6 +5,7 @@
 
 #include "config.h"
 
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -34,9 +35,10 @@
 #define QUICK_KEYS 16384
 #define LOAD 80 // percent
 #define RUNS 5
-// If a run of all maps takes more than SLOW seconds, only SLOW_RUNS runs are measured.
+// If a run of all maps takes more than SLOW seconds or the time limit has passed, only SLOW_RUNS
+// runs are measured.
 #define SLOW 30
-#define SLOW_RUNS 3
+#define SLOW_RUNS STATS_LEAST
 
 static const char help_text[] =
 	"usage: bench-maps [--quick] [--threads=N]\n"
@@ -397,9 +399,10 @@ static void parse(int argc, char **argv)
 	}
 }
 
-// Measures all maps in turns, and returns the number of runs.
-static int measure_all()
+// Measures all maps in turns for so many seconds, and returns the number of runs.
+static int measure_all(double seconds)
 {
+	const double first = now();
 	struct way *way;
 	int runs = RUNS;
 #ifdef HAVE_LIBCUCKOO
@@ -426,6 +429,8 @@ static int measure_all()
 		measure(bulk, way, run);
 		if (now() - start > SLOW)
 			runs = SLOW_RUNS;
+		if (run + 1 >= STATS_LEAST && now() - first >= seconds)
+			runs = run + 1;
 	}
 	return runs;
 }
@@ -452,13 +457,18 @@ static bool wants_rows()
 
 static void measure_threads(unsigned count)
 {
+	const int rows = OPS * (sizeof(ways) / sizeof(ways[0]));
 	struct table table = {};
 	int runs = 0;
 
 	threads = count;
 	need(cua_context_set_threads(ctx, threads), "cua_context_set_threads");
-	if (wants_rows())
-		runs = measure_all();
+	if (wants_rows()) {
+		if (!keys)
+			make_keys();
+		runs = measure_all(bench_env()->seconds > 0 ? bench_stats_plan().seconds * rows
+							    : HUGE_VAL);
+	}
 	for (int op = INSERT; op < OPS; op++) {
 		char name[28];
 
@@ -469,6 +479,8 @@ static void measure_threads(unsigned count)
 
 			if (runs)
 				f = table_figure(way.rates[op], runs);
+			if (runs && runs < RUNS)
+				f.reason = STATS_TIME_LIMIT;
 			table_add(&table, way.kind, way.name, f);
 		}
 		table_end(&table);
@@ -479,11 +491,11 @@ int main(int argc, char **argv)
 {
 	unsigned all;
 
+	bench_env();
 	parse(argc, argv);
 	need(cua_context_create(CUA_BACKEND_CPU, 0, &ctx), "cua_context_create");
 	need(cua_context_set_threads(ctx, threads), "cua_context_set_threads");
 	all = cua_context_threads(ctx);
-	make_keys();
 	bench_program("hashmap");
 	bench_plan(OPS * (sizeof(ways) / sizeof(ways[0])) * (all > 1 ? 2 : 1));
 	printf("\n%zu keys of 4 bytes and values of 4 bytes, load %d %%, in turns\n", n, LOAD);

@@ -311,7 +311,7 @@ refused 2 "a device of the CPU" -b cpu --device=0 locks
 for n in '' -1 x 1x 1000; do
   refused 2 "device '$n'" --device="$n" textbook
 done
-for n in 0 -1 '' x 1x inf nan 0x10 1e3 90000; do
+for n in 0 -1 '' x 1x inf nan 0x10 1e3 90000 0.0000001; do
   refused 2 "seconds '$n'" --seconds="$n" -b cuda scatter
 done
 runs 0 "little time" "$cuatomic" bench -b cpu -t 1 locks --seconds=0.01 --filter='one thread/sem_t' --json
@@ -322,6 +322,24 @@ row, = json.load(open(sys.argv[1]))["rows"]
 assert 3 <= len(row["samples"]) and row["reason"] in ("time limit", "converged"), row
 END
 
+# A second program gets the time that the first left.
+program maps <<'END'
+record %head program hashmap
+record %columns M/s ""
+row insert cua_hashmap ours 1
+echo "$CUATOMIC_BENCH_SECONDS" >"$0.seconds"
+END
+runs 0 "the time of a second program" "$cuatomic" bench -b cpu -t 1 -q hashmap --seconds=1000 \
+  --filter='update, one key/cua_hashmap, one|insert/'
+awk '$1 > 0 && $1 < 1000 - 0.001 { found = 1 } END { exit !found }' "$tmp/programs/bench-maps.seconds" ||
+  fail "the time of a second program: $(cat "$tmp/programs/bench-maps.seconds") s"
+runs 0 "no time for a second program" "$cuatomic" bench -b cpu -t 1 -q hashmap --seconds=0.000001 --filter=insert/
+[ "$(cat "$tmp/programs/bench-maps.seconds")" = 1e-06 ] || fail "no time for a second program: it has time"
+rm "$tmp/programs/bench-maps" "$tmp/programs/bench-maps.seconds"
+runs 0 "little time for a table" "$cuatomic" bench -b cpu -t 1 hashmap --seconds=0.01 \
+  --filter='4\+4, 0.5, find hits/cua_hashmap, one'
+says out "little time for a table" ' 3 time limit *$'
+
 # ---- a program that is started by hand ----
 
 maps=$(cd "$top_builddir/bench" && pwd)/bench-maps
@@ -330,6 +348,8 @@ if [ -x "$maps" ]; then
   runs 2 "a bad filter by hand" env CUATOMIC_BENCH_FILTER='(' "$maps" --quick --threads=1
   runs 0 "records by hand" env CUATOMIC_BENCH_RECORDS=1 "$maps" --quick --threads=1
   says out "records by hand" '^%row	insert, 1 thread	cua_hashmap	ours	M/s		samples	[0-9.e+]+	'
+  runs 0 "little time by hand" env CUATOMIC_BENCH_SECONDS=0.001 CUATOMIC_BENCH_RECORDS=1 "$maps" --quick --threads=1
+  says out "little time by hand" '^%row	find hits, 1 thread	cua_hashmap	ours	M/s		time limit(	[0-9.e+]+){3}$'
 fi
 
 # ---- signals ----

@@ -224,6 +224,35 @@ START_TEST(quick_plan_takes_all_samples)
 }
 END_TEST
 
+/* The time of a row, if ten seconds remain. */
+static double row_seconds(int planned, int done)
+{
+	struct bench_state *s = bench_env();
+
+	s->start = stats_now();
+	s->seconds = 10;
+	s->planned = planned;
+	s->done = done;
+	return bench_stats_plan().seconds;
+}
+
+START_TEST(rows_share_the_time_that_remains)
+{
+	ck_assert_double_eq_tol(row_seconds(20, 0), 0.5, 0.1);
+	ck_assert_double_eq_tol(row_seconds(20, 15), 2, 0.1);
+	ck_assert_double_eq_tol(row_seconds(20, 19), 10, 0.1);
+	ck_assert_double_eq_tol(row_seconds(20, 25), 10, 0.1);
+	/* without a plan, at least 16 rows remain */
+	ck_assert_double_eq_tol(row_seconds(0, 0), 10. / 64, 0.01);
+	ck_assert_double_eq_tol(row_seconds(0, 40), 10. / 24, 0.01);
+	ck_assert_double_eq_tol(row_seconds(0, 63), 10. / 16, 0.01);
+	ck_assert_double_eq_tol(row_seconds(0, 1000), 10. / 16, 0.01);
+	bench_env()->start -= 20;
+	ck_assert(bench_stats_plan().seconds == 0);
+	ck_assert_int_eq(bench_stats_plan().least, STATS_LEAST);
+}
+END_TEST
+
 static Suite *make_suite(void)
 {
 	Suite *suite = suite_create("bench_stats");
@@ -241,6 +270,7 @@ static Suite *make_suite(void)
 	tcase_add_test(tc, wild_samples_reach_the_number);
 	tcase_add_test(tc, wild_samples_reach_the_time);
 	tcase_add_test(tc, quick_plan_takes_all_samples);
+	tcase_add_test(tc, rows_share_the_time_that_remains);
 	suite_add_tcase(suite, tc);
 	return suite;
 }

@@ -35,6 +35,9 @@ static const struct benchmark {
 	{"textbook", "dot product and hash table of the textbooks, on a GPU only", NULL, NULL},
 };
 
+/* The least time limit of a benchmark. */
+#define LEAST_SECONDS 1e-6
+
 #define BENCHMARKS (sizeof(benchmarks) / sizeof(benchmarks[0]))
 
 static const struct benchmark *find_benchmark(const char *name)
@@ -57,7 +60,8 @@ struct request {
 struct arguments {
 	struct tool_options options;
 	struct bench_file json, csv;
-	const char *filter, *seconds, *device; /* NULL: not given */
+	const char *filter, *device; /* NULL: not given */
+	double seconds;              /* 0: not given */
 	int list, compare;
 	double threshold; /* negative: not given */
 	struct request *requests;
@@ -115,12 +119,9 @@ static int set_filter(struct arguments *a, const char *value)
 
 static int set_seconds(struct arguments *a, const char *value)
 {
-	double v;
-
-	if (!parse_number(value, 86400, &v) || !(v > 0))
-		return tool_usage_error("'%s' is not a number of seconds (more than 0, to 86400)",
+	if (!parse_number(value, 86400, &a->seconds) || a->seconds < LEAST_SECONDS)
+		return tool_usage_error("'%s' is not a number of seconds (0.000001 to 86400)",
 					value);
-	a->seconds = value;
 	return TOOL_OK;
 }
 
@@ -182,7 +183,7 @@ static int parse_requests(int argc, char **argv, struct arguments *a)
 /* Refuses options that exclude each other. */
 static int check_options(const struct arguments *a)
 {
-	const int runs = a->json.path || a->csv.path || a->filter || a->seconds || a->device;
+	const int runs = a->json.path || a->csv.path || a->filter || a->seconds > 0 || a->device;
 
 	if (a->compare && (a->list || runs))
 		return tool_usage_error("option '--compare' runs no benchmark");
@@ -284,7 +285,7 @@ static int run_program(const struct arguments *a, const struct request *q, struc
 {
 	char **argv = tool_alloc(((size_t)q->n_rest + 3) * sizeof(*argv));
 	char *path = program_path(q->benchmark->name);
-	struct bench_job job = {.name = q->benchmark->name, .argv = argv};
+	struct bench_job job = {.name = q->benchmark->name, .argv = argv, .seconds = a->seconds};
 	int n = 0, status;
 
 	argv[n++] = path;
@@ -323,20 +324,29 @@ static void measure_on_cpu(const struct bench_job *job)
 #endif
 }
 
-/* Runs the program with the benchmark's further CPU peers, if it was built. */
-static int run_more(const struct arguments *a, const struct benchmark *b, struct results *r)
+/*
+ * Runs the program with the benchmark's further CPU peers, if it was built. start: when the
+ * benchmark began.
+ */
+static int run_more(const struct arguments *a, const struct benchmark *b, double start,
+		    struct results *r)
 {
 	struct cua_device_info info = CUA_DEVICE_INFO_INIT;
 	struct cua_context *ctx;
 	char *path = program_path(b->more), threads[32];
 	char *argv[] = {path, threads, a->options.quick ? (char *)"--quick" : NULL, NULL};
-	const struct bench_job job = {.name = b->name, .argv = argv};
+	struct bench_job job = {.name = b->name, .argv = argv};
 	int status = TOOL_OK;
 
 	if (access(path, X_OK) == 0) {
 		ctx = tool_cpu_context(a->options.threads, &info);
 		snprintf(threads, sizeof(threads), "--threads=%u", cua_context_threads(ctx));
 		cua_context_destroy(ctx);
+		if (a->seconds > 0) {
+			const double left = start + a->seconds - stats_now();
+
+			job.seconds = left > LEAST_SECONDS ? left : LEAST_SECONDS;
+		}
 		status = bench_run_job(&job, r);
 	}
 	free(path);
@@ -346,12 +356,15 @@ static int run_more(const struct arguments *a, const struct benchmark *b, struct
 static int run_on_cpu(const struct arguments *a, const struct request *q, struct results *r)
 {
 	const struct bench_options o = {.quick = a->options.quick, .threads = a->options.threads};
-	const struct bench_job job = {
-		.name = q->benchmark->name, .run = measure_on_cpu, .options = &o};
+	const struct bench_job job = {.name = q->benchmark->name,
+				      .run = measure_on_cpu,
+				      .options = &o,
+				      .seconds = a->seconds};
+	const double start = stats_now();
 	int status = bench_run_job(&job, r);
 
 	if (!status && q->benchmark->more)
-		status = run_more(a, q->benchmark, r);
+		status = run_more(a, q->benchmark, start, r);
 	return status;
 }
 
@@ -393,10 +406,8 @@ static void set_environment(const struct arguments *a)
 		setenv(BENCH_ENV_FILTER, a->filter, 1);
 	else
 		unsetenv(BENCH_ENV_FILTER);
-	if (a->seconds)
-		setenv(BENCH_ENV_SECONDS, a->seconds, 1);
-	else
-		unsetenv(BENCH_ENV_SECONDS);
+	/* each job has its time limit */
+	unsetenv(BENCH_ENV_SECONDS);
 	bench_env()->quick = a->options.quick;
 }
 

@@ -33,13 +33,14 @@ struct results {
 
 	/* progress of the benchmark that runs */
 	size_t planned, done;
+	double seconds;     /* time limit, or 0 */
 	double start, last; /* times of the start and of the last row */
 };
 
 /* Reads a line of a benchmark: a record, or text. Returns 0 if the record is malformed. */
 int results_read(struct results *r, char *line);
-/* Starts a benchmark. */
-void results_begin(struct results *r, const char *bench);
+/* Starts a benchmark. seconds: its time limit, or 0. */
+void results_begin(struct results *r, const char *bench, double seconds);
 void results_free(struct results *r);
 /* Best median of the case of row i, or 0. */
 double results_best(const struct results *r, size_t i, enum table_kind kind);
@@ -59,6 +60,7 @@ struct bench_job {
 	char *const *argv; /* of the program; NULL: run */
 	void (*run)(const struct bench_job *job);
 	const struct bench_options *options; /* of run */
+	double seconds;                      /* time limit; 0: none */
 };
 
 /* Records the signals that stop a benchmark, instead of ending the process. */

@@ -90,10 +90,16 @@ void bench_raise_signal(void)
 
 static void run_child(const struct bench_job *job, int pipe)
 {
+	char seconds[32];
+
 	restore_signals();
 	dup2(pipe, STDOUT_FILENO);
 	close(pipe);
 	setenv(BENCH_ENV_RECORDS, "1", 1);
+	if (job->seconds > 0) {
+		snprintf(seconds, sizeof(seconds), "%.9g", job->seconds);
+		setenv(BENCH_ENV_SECONDS, seconds, 1);
+	}
 	if (job->argv) {
 		execv(job->argv[0], job->argv);
 		tool_error("%s: %s", job->argv[0], strerror(errno));
@@ -101,6 +107,7 @@ static void run_child(const struct bench_job *job, int pipe)
 	}
 	bench_env()->records = STDOUT_FILENO;
 	bench_env()->start = stats_now();
+	bench_env()->seconds = job->seconds;
 	bench_env()->planned = bench_env()->done = 0;
 	bench_program(job->name);
 	job->run(job);
@@ -268,7 +275,7 @@ int bench_run_job(const struct bench_job *job, struct results *r)
 	int status, good;
 
 	memset(c, 0, sizeof(*c));
-	results_begin(r, job->name);
+	results_begin(r, job->name, job->seconds);
 	status = start_child(job, c);
 	if (!status) {
 		good = read_child(r, c);

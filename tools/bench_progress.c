@@ -20,7 +20,7 @@ static int is_terminal(void)
 /* Estimates the remaining seconds; -1: unknown. */
 static double remaining(const struct results *r, double elapsed)
 {
-	const double limit = bench_env()->seconds;
+	const double limit = r->seconds;
 	const double rows = r->planned > r->done ? (double)(r->planned - r->done) : 0;
 	double left = -1;
 

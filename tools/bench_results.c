@@ -23,7 +23,7 @@ static void replace_text(char **to, const char *text)
 	*to = text ? copy_text(text) : NULL;
 }
 
-void results_begin(struct results *r, const char *bench)
+void results_begin(struct results *r, const char *bench, double seconds)
 {
 	struct bench_state *s = bench_env();
 
@@ -31,6 +31,7 @@ void results_begin(struct results *r, const char *bench)
 	r->bench = bench;
 	r->group++;
 	r->planned = r->done = 0;
+	r->seconds = seconds;
 	r->start = r->last = stats_now();
 	table_begin(&r->table, "");
 	replace_text(&r->columns, NULL);

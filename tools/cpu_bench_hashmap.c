@@ -23,7 +23,7 @@
 #define AHEAD 16
 /* If the first run takes more than SLOW seconds, only SLOW_RUNS runs are measured. */
 #define SLOW 1
-#define SLOW_RUNS 3
+#define SLOW_RUNS STATS_LEAST
 
 enum hashmap_op { INSERT, FIND, MISS, ERASE, REINSERT, OPS };
 
@@ -384,6 +384,8 @@ static int wants_table(const struct hashmap_shape *s, const char *way_name)
 static void measure_table(const struct hashmap_run *h, enum hashmap_way way, const char *way_name,
 			  struct figure figures[OPS])
 {
+	const struct stats_plan plan = bench_stats_plan();
+	const double first = tool_now();
 	double rates[OPS][BENCH_RUNS];
 	int runs = BENCH_RUNS;
 
@@ -416,9 +418,15 @@ static void measure_table(const struct hashmap_run *h, enum hashmap_way way, con
 		}
 		if (i < 0 && whole > SLOW)
 			runs = SLOW_RUNS;
+		/* the time of a row is that of an operation */
+		if (i + 1 >= plan.least && tool_now() - first >= plan.seconds * OPS)
+			runs = i + 1;
 	}
-	for (int op = 0; op < OPS; op++)
+	for (int op = 0; op < OPS; op++) {
 		figures[op] = table_figure(rates[op], runs);
+		if (runs < BENCH_RUNS)
+			figures[op].reason = STATS_TIME_LIMIT;
+	}
 }
 
 static const char *const hashmap_ways[HASHMAP_WAYS] = {
