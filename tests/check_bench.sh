@@ -259,6 +259,45 @@ says out "text" '^%rows are text$'
 says out "text" '^last line$'
 [ "$(tr -dc x <"$tmp/out" | wc -c)" = 100001 ] || fail "text: characters are missing"
 
+program group <<'END'
+record %plan 3
+record %columns GB/s ""
+row case one ours 1 1 1
+record %skip
+END
+runs 1 "rows that are missing" "$cuatomic" bench -b cuda group --json="$tmp/b.json"
+[ "$(cat "$tmp/err")" = "cuatomic: bench group: the benchmark wrote 2 of 3 rows" ] || fail "rows that are missing: stderr"
+python_says "rows that are missing" "$tmp/b.json" <<'END'
+import json, sys
+assert json.load(open(sys.argv[1]))["complete"] is False
+END
+for status in 1 2; do
+  program group <<<"exit $status"
+  refused $status "a silent failure $status" -b cuda group
+  says err "a silent failure $status" "^cuatomic: bench group: the benchmark failed with status $status\$"
+done
+# Standard error has whole lines; another process may keep it open.
+program group <<'END'
+printf 'first\nsecond' >&2
+sleep 60 &
+echo $! >"$0.pid"
+exit 1
+END
+runs 1 "a process that is left" timeout 20 "$cuatomic" bench -b cuda group
+[ "$(cat "$tmp/err")" = $'first\nsecond' ] && [ "$(wc -l <"$tmp/err")" = 2 ] || fail "a process that is left: stderr"
+kill "$(cat "$tmp/programs/bench-group.pid")"
+program group <<'END'
+record %columns GB/s ""
+row case one ours 1 1 1
+END
+if (ulimit -n 1500) 2>/dev/null; then
+  # shellcheck disable=SC2016 # expands in the other shell
+  runs 0 "many descriptors" bash -c 'ulimit -n 1500
+    for ((i = 10; i < 1200; i++)); do eval "exec $i</dev/null"; done
+    exec "$0" bench -b cuda group' "$cuatomic"
+  says out "many descriptors" '^case +one '
+fi
+
 # ---- names, filter, list, device, seconds ----
 
 runs 0 "two names" "$cuatomic" bench -b cuda reduce scatter scatter
@@ -399,6 +438,44 @@ END
   wait $pid || rc=$?
   exec 9<&-
   [ $rc = 143 ] || fail "a program without SIGTERM: exit status $rc"
+  # A reader that has stalled does not delay the end: first the table, then a file is written.
+  program group <<'END'
+trap 'exit 1' TERM
+record %columns GB/s ""
+i=0
+while [ $i -lt 3000 ]; do
+  row case one ours 1 1 1 1 1 1 1 1 1
+  i=$((i + 1))
+done
+while :; do sleep 0.1; done
+END
+  for stalled in table file; do
+    if [ $stalled = table ]; then
+      env --default-signal=TERM "$cuatomic" bench -b cuda group --json="$tmp/stalled.json" >"$tmp/output" 2>"$tmp/err" &
+    else
+      env --default-signal=TERM "$cuatomic" bench -b cuda group --json="$tmp/output" >"$tmp/out" 2>"$tmp/err" &
+    fi
+    pid=$!
+    exec 9<"$tmp/output"
+    sleep 1.5
+    kill -TERM $pid
+    for ((i = 0; i < 100; i++)); do
+      kill -0 $pid 2>/dev/null || break
+      sleep 0.1
+    done
+    kill -KILL $pid 2>/dev/null
+    rc=0
+    wait $pid || rc=$?
+    exec 9<&-
+    [ $rc = 143 ] || fail "a stalled reader of the $stalled: exit status $rc"
+    says err "a stalled reader of the $stalled" '^cuatomic: bench: stopped after [0-9]+ rows$'
+    [ "$(wc -l <"$tmp/err")" = 1 ] || fail "a stalled reader of the $stalled: not one line on stderr"
+  done
+  python_says "a stalled reader" "$tmp/stalled.json" <<'END'
+import json, sys
+d = json.load(open(sys.argv[1]))
+assert d["complete"] is False and len(d["rows"]) > 100
+END
   # A reader that closes the pipe ends the benchmark.
   program group <<'END'
 record %columns GB/s ""
@@ -451,6 +528,18 @@ END
   [ "$(tail -c 4 "$tmp/out")" = $'\r\033[K' ] || fail "progress: the terminal is not clean"
   TERM=dumb script -qec "'$cuatomic' bench -b cuda group 2>&1 >/dev/null" /dev/null >"$tmp/out" 2>"$tmp/err" </dev/null
   [ ! -s "$tmp/out" ] || fail "progress: something on a dumb terminal"
+  # the line fits the terminal, and lines of the program are whole
+  program group <<'END'
+record %plan 1
+echo "a long line of the program on standard error" >&2
+record %columns GB/s ""
+row case one ours 1 1 1
+END
+  TERM=xterm script -qec "stty cols 20; '$cuatomic' bench -b cuda group 2>&1 >/dev/null" /dev/null >"$tmp/out" \
+    2>"$tmp/err" </dev/null
+  sed 's/\r/\n/g; s/\x1b\[K//g' "$tmp/out" >"$tmp/lines"
+  grep -qx 'group: 1 of 1 rows,' "$tmp/lines" || fail "progress: it is not cut to 19 characters"
+  grep -qx 'a long line of the program on standard error' "$tmp/lines" || fail "progress: a line is not whole"
   passed=$((passed + 1))
 else
   echo "script was not found: the progress is not tested"

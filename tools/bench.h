@@ -63,8 +63,13 @@ struct bench_job {
 	double seconds;                      /* time limit; 0: none */
 };
 
-/* Records the signals that stop a benchmark, instead of ending the process. */
+/*
+ * Records the signals that stop a benchmark, instead of ending the process. From then on, an output
+ * with a reader that has stalled is dropped.
+ */
 void bench_catch_signals(void);
+/* Adds an output that may wait for a reader. */
+void bench_watch_output(int fd);
 /* The signal that was caught, or 0. */
 int bench_caught_signal(void);
 /* Ends the process by the signal that was caught, if there is one. */

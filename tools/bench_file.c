@@ -43,6 +43,9 @@ static void remember(char *was, char *is)
 
 static int file_error(const struct bench_file *f)
 {
+	/* the output was dropped after a signal */
+	if (bench_caught_signal() && f->stream && !f->temporary)
+		return TOOL_FAILED;
 	tool_error("%s: %s", f->path, strerror(errno));
 	return TOOL_FAILED;
 }
@@ -97,7 +100,10 @@ int bench_file_open(struct bench_file *f)
 		return open_temporary(f, &old);
 	}
 	f->stream = fopen(f->path, "we");
-	return f->stream ? TOOL_OK : file_error(f);
+	if (!f->stream)
+		return file_error(f);
+	bench_watch_output(fileno(f->stream));
+	return TOOL_OK;
 }
 
 void bench_file_discard(struct bench_file *f)

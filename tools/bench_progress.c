@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The progress of `cuatomic bench`: a line on standard error, renewed in place. */
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "bench.h"
@@ -15,6 +16,16 @@ static int is_terminal(void)
 	if (known < 0)
 		known = isatty(STDERR_FILENO) && type && *type && strcmp(type, "dumb") != 0;
 	return known;
+}
+
+/* The width of the terminal. */
+static int columns(void)
+{
+	struct winsize size;
+
+	if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) || size.ws_col < 1)
+		return 80;
+	return size.ws_col;
 }
 
 /* Estimates the remaining seconds; -1: unknown. */
@@ -37,7 +48,7 @@ void progress_show(const struct results *r)
 {
 	const double elapsed = stats_now() - r->start;
 	const double left = remaining(r, elapsed);
-	char rows[64], time[64] = "";
+	char rows[64], time[64] = "", line[256];
 
 	if (!is_terminal())
 		return;
@@ -48,7 +59,9 @@ void progress_show(const struct results *r)
 	if (left >= 0)
 		snprintf(time, sizeof(time), ", about %.0f s remain", left);
 	fflush(stdout);
-	fprintf(stderr, "\r\033[K%s: %s, %.0f s%s", r->bench, rows, elapsed, time);
+	snprintf(line, sizeof(line), "%s: %s, %.0f s%s", r->bench, rows, elapsed, time);
+	/* a line that fills the last column would wrap */
+	fprintf(stderr, "\r\033[K%.*s", columns() - 1, line);
 	fflush(stderr);
 	shown = 1;
 }
