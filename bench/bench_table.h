@@ -79,10 +79,19 @@ static inline struct figure table_stats(struct stats *s)
 	return f;
 }
 
-/* Formats v with at least four significant digits and without an exponent. */
+/* Formats v >= 0 with at least four significant digits; very large and small v with an exponent. */
 static inline const char *table_number(char text[24], double v)
 {
-	snprintf(text, 24, "%.*f", v < 1 ? 4 : v < 10 ? 3 : v < 100 ? 2 : v < 1000 ? 1 : 0, v);
+	if (v >= 1e9 || (v > 0 && v < 1e-3))
+		snprintf(text, 24, "%.3e", v);
+	else
+		snprintf(text, 24, "%.*f",
+			 v < 1      ? 4
+			 : v < 10   ? 3
+			 : v < 100  ? 2
+			 : v < 1000 ? 1
+				    : 0,
+			 v);
 	return text;
 }
 

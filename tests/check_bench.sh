@@ -191,6 +191,22 @@ refused 1 "a folder as file" -b cuda scatter --csv="$tmp"
 refused 2 "an empty file name" -b cuda scatter --json=
 refused 2 "one file" -b cuda scatter --json="$tmp/x" --csv="$tmp/x"
 refused 2 "one stdout" -b cuda scatter --json --csv
+refused 2 "one new file of two paths" -b cuda scatter --json="$tmp/x" --csv="$tmp/./x"
+(cd "$tmp" && refused 2 "one new file, relative" -b cuda scatter --json=x --csv=./x && [ "$failed" = 0 ]) ||
+  fail "one new file, relative"
+touch "$tmp/x"
+ln -s x "$tmp/y"
+refused 2 "one file of two names" -b cuda scatter --json="$tmp/x" --csv="$tmp/y"
+refused 2 "one device" -b cuda scatter --json=/dev/null --csv=/dev/../dev/null
+refused 2 "one pipe" -b cuda scatter --json --csv=/dev/stdout
+says err "one pipe" "options '--json' and '--csv' name a single file"
+rm "$tmp/x" "$tmp/y"
+refused 2 "a list as JSON" --list --json="$tmp/x"
+refused 2 "a list as CSV" --list --csv
+refused 2 "an ambiguous option" --c="$tmp/x" scatter
+says err "an ambiguous option" "option '--c' is ambiguous: --csv or --compare"
+refused 2 "a value of an option without one" --list=yes
+says err "a value of an option without one" "option '--list' has no value"
 echo old >"$tmp/old.json"
 chmod 640 "$tmp/old.json"
 ln -s old.json "$tmp/link.json"
@@ -588,6 +604,37 @@ if grep -q '^#define HAVE_JANSSON 1' "$top_builddir/config.h"; then
   runs 0 "a large threshold" "$cuatomic" bench --threshold 30 --compare "$tmp/after.json" "$tmp/before.json"
   runs 0 "compare a file of bench" "$cuatomic" bench --compare "$tmp/a.json" "$tmp/a.json"
   says out "compare a file of bench" '^SAME +\+0\.0 % +10\.00 +10\.00 GB/s +scatter/first/limit$'
+
+  # Fewer than six samples have no interval.
+  few() { # few NAME COMPLETE SAMPLES MEDIAN-OF-A
+    printf '{"schema": 1, "complete": %s, "rows": [' "$2"
+    printf '{"bench": "b", "case": "c", "way": "a", "median": %s, "low": %s, "high": %s, "unit": "M/s", "samples": %s},' \
+      "$4" "$4" "$4" "$3"
+    printf '{"bench": "b", "case": "c", "way": "same", "median": 5, "low": 4, "high": 6, "unit": "M/s", "samples": %s}]}' \
+      "$3"
+  } >"$tmp/$1.json"
+  few five true '[1, 1, 1, 1, 1]' 10
+  few fewer false '[1, 1, 1]' 2
+  few six true '[1, 1, 1, 1, 1, 1]' 2
+  runs 0 "few samples" "$cuatomic" bench --compare "$tmp/five.json" "$tmp/fewer.json"
+  says out "few samples" '^UNCLEAR +-80\.0 % .*b/c/a$'
+  says out "few samples" '^SAME +\+0\.0 % .*b/c/same$'
+  [ "$(cat "$tmp/err")" = "cuatomic: $tmp/fewer.json: the run was not complete, so rows are missing" ] ||
+    fail "few samples: stderr"
+  runs 0 "few samples before" "$cuatomic" bench --compare "$tmp/five.json" "$tmp/six.json"
+  says out "few samples before" '^1 SAME, 0 FASTER, 0 SLOWER, 1 UNCLEAR$'
+  few ten true '[1, 1, 1, 1, 1, 1]' 10
+  runs 1 "enough samples" "$cuatomic" bench --compare "$tmp/ten.json" "$tmp/six.json"
+  says out "enough samples" '^SLOWER +-80\.0 % .*b/c/a$'
+  # extreme values
+  file large.json 'x 1e300 1e300 1e300 M/s' 'y 1e-300 1e-300 1e-300 M/s' 'z 1e-300 1e-300 1e-300 M/s' 't 1e-300 1e-300 1e-300 ns'
+  file small.json 'x 1e-300 1e-300 1e-300 M/s' 'y 1e300 1e300 1e300 M/s' 'z 2e-300 2e-300 2e-300 M/s' 't 1e300 1e300 1e300 ns'
+  runs 1 "extreme values" "$cuatomic" bench --threshold=1000 --compare "$tmp/large.json" "$tmp/small.json"
+  says out "extreme values" '^SAME +-100\.0 % 1\.000e\+300 1\.000e-300 M/s +b/c/x$'
+  says out "extreme values" '^FASTER +>\+99999 % 1\.000e-300 1\.000e\+300 M/s +b/c/y$'
+  says out "extreme values" '^SAME +\+100\.0 % 1\.000e-300 2\.000e-300 M/s +b/c/z$'
+  says out "extreme values" '^SLOWER +>\+99999 % 1\.000e-300 1\.000e\+300 ns +b/c/t$'
+  refused 1 "an overflow" --compare "$tmp/before.json" <(echo '{"schema": 1, "rows": [{"median": 1e999}]}')
 
   echo '{"schema": 1, "rows": []}' >"$tmp/none.json"
   runs 1 "no row in common" "$cuatomic" bench --compare "$tmp/none.json" "$tmp/after.json"

@@ -189,8 +189,8 @@ static int check_options(const struct arguments *a)
 		return tool_usage_error("option '--compare' runs no benchmark");
 	if (a->threshold >= 0 && !a->compare)
 		return tool_usage_error("option '--threshold' needs '--compare'");
-	if (a->json.path && a->csv.path && !strcmp(a->json.path, a->csv.path))
-		return tool_usage_error("options '--json' and '--csv' name a single file");
+	if (a->list && (a->json.path || a->csv.path))
+		return tool_usage_error("option '--list' writes no file");
 	if (a->device && !a->options.cuda)
 		return tool_usage_error("option '--device' is for GPUs");
 	if (runs && !a->n && !a->list)
@@ -444,6 +444,8 @@ static int measure(struct arguments *a, int on_cpu, const char *why)
 
 	if (!status)
 		status = bench_file_open(&a->csv);
+	if (!status && bench_file_is_same(&a->json, &a->csv))
+		status = tool_usage_error("options '--json' and '--csv' name a single file");
 	if (status) {
 		bench_file_discard(&a->json);
 		bench_file_discard(&a->csv);

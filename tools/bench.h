@@ -87,6 +87,8 @@ struct bench_file {
 };
 
 int bench_file_open(struct bench_file *f);
+/* Whether two open files have the same target. */
+int bench_file_is_same(const struct bench_file *a, const struct bench_file *b);
 /* Closes the file. Returns TOOL_OK, or reports the error. */
 int bench_file_finish(struct bench_file *f);
 /* Closes the file and removes the temporary file. */

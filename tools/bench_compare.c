@@ -16,6 +16,7 @@
 struct compared {
 	const char *bench, *name, *way, *unit;
 	double median, low, high; /* median 0: not available */
+	int few;                  /* too few samples for an interval */
 	int matched;
 };
 
@@ -45,6 +46,15 @@ static double number_member(const json_t *row, const char *name)
 	return json_is_number(v) ? json_number_value(v) : NAN;
 }
 
+/* Whether the interval of a row is unknown. A row without samples has an interval. */
+static int has_few_samples(const json_t *row)
+{
+	const json_t *samples = json_object_get(row, "samples");
+	const size_t n = json_array_size(samples);
+
+	return json_is_array(samples) && n < STATS_SAMPLES && !stats_rank((int)n);
+}
+
 static int read_compared(const json_t *row, struct compared *c)
 {
 	c->bench = json_string_value(json_object_get(row, "bench"));
@@ -54,6 +64,7 @@ static int read_compared(const json_t *row, struct compared *c)
 	c->median = number_member(row, "median");
 	c->low = number_member(row, "low");
 	c->high = number_member(row, "high");
+	c->few = has_few_samples(row);
 	c->matched = 0;
 	if (!c->bench || !c->name || !c->way || !c->unit || isnan(c->median + c->low + c->high))
 		return 0;
@@ -91,6 +102,8 @@ static int open_document(struct document *d)
 		}
 		d->n++;
 	}
+	if (json_is_false(json_object_get(d->json, "complete")))
+		tool_error("%s: the run was not complete, so rows are missing", d->path);
 	return TOOL_OK;
 }
 
@@ -121,12 +134,16 @@ static int is_rate(const char *unit)
 
 /*
  * Intervals that overlap show no difference; they show equality only if every ratio of their values
- * is within the threshold.
+ * is within the threshold. The ends of unknown intervals show neither.
  */
 static enum verdict judge(const struct compared *a, const struct compared *b, double threshold)
 {
 	const double change = b->median / a->median - 1;
 
+	if (a->median == b->median && a->low == b->low && a->high == b->high)
+		return SAME;
+	if (a->few || b->few)
+		return UNCLEAR;
 	if (a->low <= b->high && b->low <= a->high) {
 		const int is_close =
 			b->low >= a->high * (1 - threshold) && b->high <= a->low * (1 + threshold);
@@ -149,11 +166,16 @@ static void print_name(const struct compared *c)
 
 static void print_verdict(enum verdict v, const struct compared *a, const struct compared *b)
 {
-	char before[24], after[24], unit[16];
+	const double change = 100 * (b->median / a->median - 1);
+	char before[24], after[24], unit[16], percent[24];
 
 	snprintf(unit, sizeof(unit), "%s", a->unit);
 	tool_one_line(unit);
-	printf("%-8s %+8.1f %% %9s %9s %-6s ", verdict_names[v], 100 * (b->median / a->median - 1),
+	if (change < 1e5)
+		snprintf(percent, sizeof(percent), "%+.1f", change);
+	else
+		strcpy(percent, ">+99999");
+	printf("%-8s %8s %% %9s %9s %-6s ", verdict_names[v], percent,
 	       table_number(before, a->median), table_number(after, b->median), unit);
 	print_name(a);
 }

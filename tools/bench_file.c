@@ -75,6 +75,43 @@ static int open_temporary(struct bench_file *f, const struct stat *old)
 	return TOOL_OK;
 }
 
+/* Sets the target of a new file. The path is absolute if its folder exists. */
+static void set_new_target(struct bench_file *f)
+{
+	const char *slash = strrchr(f->path, '/'), *name = slash ? slash + 1 : f->path;
+	const size_t length = (size_t)(name - f->path);
+	char *folder = tool_alloc(length + 2), *absolute;
+	size_t room;
+
+	memcpy(folder, slash ? f->path : ".", slash ? length : 1);
+	folder[slash ? length : 1] = '\0';
+	absolute = realpath(folder, NULL);
+	if (!absolute)
+		name = f->path;
+	room = (absolute ? strlen(absolute) : 0) + strlen(name) + 2;
+	f->target = tool_alloc(room);
+	snprintf(f->target, room, "%s%s%s", absolute ? absolute : "", absolute ? "/" : "", name);
+	free(absolute);
+	free(folder);
+}
+
+/* Whether the target exists, and its identity. */
+static int identify(const struct bench_file *f, struct stat *s)
+{
+	return !(f->temporary ? stat(f->target, s) : fstat(fileno(f->stream), s));
+}
+
+int bench_file_is_same(const struct bench_file *a, const struct bench_file *b)
+{
+	struct stat x, y;
+
+	if (!a->stream || !b->stream)
+		return 0;
+	if (a->temporary && b->temporary)
+		return !strcmp(a->target, b->target);
+	return identify(a, &x) && identify(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
 int bench_file_open(struct bench_file *f)
 {
 	struct stat old;
@@ -88,8 +125,7 @@ int bench_file_open(struct bench_file *f)
 	if (stat(f->path, &old)) {
 		if (errno != ENOENT || !*f->path)
 			return file_error(f);
-		f->target = tool_alloc(strlen(f->path) + 1);
-		strcpy(f->target, f->path);
+		set_new_target(f);
 		return open_temporary(f, NULL);
 	}
 	if (S_ISREG(old.st_mode)) {

@@ -115,17 +115,39 @@ int tool_usage_error(const char *format, ...)
 	return TOOL_USAGE;
 }
 
+/* Refuses the abbreviation of several options, and a value of an option that has none. */
+static int long_option_error(const char *argument, const struct option *allowed)
+{
+	const size_t length = strcspn(argument + 2, "=");
+	const struct option *first = NULL;
+
+	for (; allowed->name; allowed++) {
+		if (strncmp(allowed->name, argument + 2, length) != 0)
+			continue;
+		if (first)
+			return tool_usage_error("option '%.*s' is ambiguous: --%s or --%s",
+						(int)length + 2, argument, first->name,
+						allowed->name);
+		first = allowed;
+	}
+	if (first && argument[length + 2] == '=')
+		return tool_usage_error("option '--%s' has no value", first->name);
+	return tool_usage_error("unknown option '%s'", argument);
+}
+
 /*
  * Reports the option that getopt_long refused. `returned` is its result with opterr 0 and a leading
  * ':' in the option string.
  */
-static int option_error(int returned, const char *argument)
+static int option_error(int returned, const char *argument, const struct option *allowed)
 {
 	if (returned == ':')
 		return tool_usage_error("option '%s' needs a value", argument);
 	/* an unknown letter may be inside a cluster such as -qx */
 	if (optopt > ' ' && argument[1] != '-')
 		return tool_usage_error("unknown option '-%c'", optopt);
+	if (!strncmp(argument, "--", 2) && argument[2])
+		return long_option_error(argument, allowed);
 	return tool_usage_error("unknown option '%s'", argument);
 }
 
@@ -199,7 +221,7 @@ int tool_parse_options(int argc, char **argv, const char *letters, struct tool_o
 		case 't': status = parse_threads(optarg, &o->threads); break;
 		default:
 			status = c >= MORE_FIRST ? more->set(c, optarg, more->data)
-						 : option_error(c, argv[optind - 1]);
+						 : option_error(c, argv[optind - 1], allowed);
 			break;
 		}
 	}
