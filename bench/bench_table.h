@@ -152,13 +152,34 @@ static inline int table_wants(const char *name, const char *way)
 	return 0;
 }
 
+/* Whether more of the unit is better: so for rates, not for times such as ns. */
+static inline int table_is_rate(const char *unit)
+{
+	return strstr(unit, "/s") != NULL;
+}
+
+/* The better of two medians of this unit. A median of 0 is not available. */
+static inline double table_better(const char *unit, double a, double b)
+{
+	if (!(a > 0) || !(b > 0))
+		return a > 0 ? a : b;
+	return (a > b) == table_is_rate(unit) ? a : b;
+}
+
+/* How many times as good as the base v is. Both are more than 0. */
+static inline double table_ratio(const char *unit, double v, double base)
+{
+	return table_is_rate(unit) ? v / base : base / v;
+}
+
+/* The best median of a kind, or 0. */
 static inline double table_best(const struct table *t, enum table_kind kind)
 {
 	double best = 0;
 
 	for (int i = 0; i < t->n; i++)
-		if (t->rows[i].kind == kind && t->rows[i].median > best)
-			best = t->rows[i].median;
+		if (t->rows[i].kind == kind)
+			best = table_better(bench_env()->unit, best, t->rows[i].median);
 	return best;
 }
 
@@ -183,6 +204,7 @@ static inline void table_print(const struct table *t, const struct table_row *ro
 			       const struct figure *f, const char *note)
 {
 	const double peer = table_best(t, TABLE_PEER), ceiling = table_best(t, TABLE_CEILING);
+	const char *unit = bench_env()->unit;
 	char median[24], least[24], most[24], spread[64], of_peer[24] = "-", of_ceiling[24] = "-";
 	char runs[48];
 
@@ -193,10 +215,11 @@ static inline void table_print(const struct table *t, const struct table_row *ro
 	}
 	snprintf(spread, sizeof(spread), "(%s to %s)%s", table_number(least, f->least),
 		 table_number(most, f->most), f->runs < BENCH_RUNS ? " *" : "");
-	if (peer > 0 && row->kind != TABLE_CEILING)
-		snprintf(of_peer, sizeof(of_peer), "%.2f", f->median / peer);
-	if (ceiling > 0)
-		snprintf(of_ceiling, sizeof(of_ceiling), "%.3f", f->median / ceiling);
+	if (peer > 0 && row->kind != TABLE_CEILING && f->median > 0)
+		snprintf(of_peer, sizeof(of_peer), "%.2f", table_ratio(unit, f->median, peer));
+	if (ceiling > 0 && f->median > 0)
+		snprintf(of_ceiling, sizeof(of_ceiling), "%.3f",
+			 table_ratio(unit, f->median, ceiling));
 	snprintf(runs, sizeof(runs), "%d %s%s", f->runs, table_reason_name(f->reason),
 		 stats_is_noisy(&f->interval) ? ", noisy" : "");
 	printf("%-27s %-*s %9s %-20s %8s %12s  %-*s%s%s\n", t->name, TABLE_NAME, row->way,

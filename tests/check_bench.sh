@@ -169,6 +169,29 @@ assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
 check(schema, data, "file")
 END
 
+# Of times, the least is the best.
+program reduce <<'END'
+record %columns ns ""
+record %case wait
+for way in 'limit ceiling 2' 'limit2 ceiling 1' 'peer1 peer 8' 'peer2 peer 4' 'us ours 2' 'none ours'; do
+  set -- $way
+  record %row wait "$1" "$2" ns "" samples ${3:+$3}
+done
+END
+runs 0 "times" "$cuatomic" bench -b cuda reduce --json="$tmp/b.json" --csv="$tmp/b.csv"
+says out "times" '^wait +limit +2\.000 .*\) \* +- +1\.000 '
+says out "times" '^wait +limit2 +1\.000 .*\) \* +- +1\.000 '
+says out "times" '^wait +peer1 +8\.000 .*\) \* +1\.00 +0\.125 '
+says out "times" '^wait +us +2\.000 .*\) \* +2\.00 +0\.500 '
+python_says "times" "$tmp/b.json" "$tmp/b.csv" <<'END'
+import csv, json, sys
+rows = [(r["way"], r["ceiling_share"], r["peer_ratio"]) for r in json.load(open(sys.argv[1]))["rows"]]
+assert rows == [("limit", 0.5, None), ("limit2", 1, None), ("peer1", 0.125, 0.5), ("peer2", 0.25, 1), ("us", 0.5, 2),
+                ("none", None, None)], rows
+rows = list(csv.DictReader(open(sys.argv[2], newline="")))
+assert rows[4]["peer_ratio"] == "2" and rows[0]["ceiling_share"] == "0.5"
+END
+
 # Numbers keep their bits, and text that is not UTF-8 is replaced.
 program reduce <<'END'
 record %columns GB/s ""
@@ -192,7 +215,7 @@ refused 2 "an empty file name" -b cuda scatter --json=
 refused 2 "one file" -b cuda scatter --json="$tmp/x" --csv="$tmp/x"
 refused 2 "one stdout" -b cuda scatter --json --csv
 refused 2 "one new file of two paths" -b cuda scatter --json="$tmp/x" --csv="$tmp/./x"
-(cd "$tmp" && refused 2 "one new file, relative" -b cuda scatter --json=x --csv=./x && [ "$failed" = 0 ]) ||
+(cd "$tmp" && failed=0 && refused 2 "one new file, relative" -b cuda scatter --json=x --csv=./x && [ "$failed" = 0 ]) ||
   fail "one new file, relative"
 touch "$tmp/x"
 ln -s x "$tmp/y"

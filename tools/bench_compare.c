@@ -126,12 +126,6 @@ static struct compared *find_match(const struct document *d, const struct compar
 	return NULL;
 }
 
-/* Whether more of the unit is better: so for rates, not for times. */
-static int is_rate(const char *unit)
-{
-	return strstr(unit, "/s") != NULL;
-}
-
 /*
  * Intervals that overlap show no difference; they show equality only if every ratio of their values
  * is within the threshold. The ends of unknown intervals show neither.
@@ -152,7 +146,7 @@ static enum verdict judge(const struct compared *a, const struct compared *b, do
 	}
 	if (fabs(change) <= threshold)
 		return SAME;
-	return (change > 0) == is_rate(a->unit) ? FASTER : SLOWER;
+	return (change > 0) == table_is_rate(a->unit) ? FASTER : SLOWER;
 }
 
 static void print_name(const struct compared *c)

@@ -19,14 +19,15 @@ static const char *number(char text[32], double v)
 	return text;
 }
 
-/* The ratio to the best row of a kind in the case; -1: there is none. */
+/* The ratio to the best row of a kind in the case, 1 for the best; -1: there is none. */
 static double ratio_to_best(const struct results *r, size_t i, enum table_kind kind)
 {
+	const struct result_row *row = &r->rows[i];
 	const double best = results_best(r, i, kind);
 
-	if (!r->rows[i].figure.runs || !(best > 0))
+	if (!row->figure.runs || !(best > 0) || !(row->figure.median > 0))
 		return -1;
-	return r->rows[i].figure.median / best;
+	return table_ratio(row->unit, row->figure.median, best);
 }
 
 static double ceiling_share(const struct results *r, size_t i)

@@ -61,9 +61,8 @@ double results_best(const struct results *r, size_t i, enum table_kind kind)
 	for (size_t j = 0; j < r->n; j++) {
 		const struct result_row *row = &r->rows[j];
 
-		if (row->group == r->rows[i].group && row->kind == kind && row->figure.runs &&
-		    row->figure.median > best)
-			best = row->figure.median;
+		if (row->group == r->rows[i].group && row->kind == kind && row->figure.runs)
+			best = table_better(row->unit, best, row->figure.median);
 	}
 	return best;
 }
