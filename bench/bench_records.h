@@ -18,6 +18,9 @@
  *                          kind: ceiling, peer or ours; reason: the end of the sampling;
  *                          no sample: the way is not available
  * %skip                    a row that the filter excludes
+ * %state SM_MHZ MEMORY_MHZ [THROTTLE]
+ *                          clocks of the GPU during the next %row, 0 if unknown; the reason why
+ *                          they were reduced, empty if they were not, absent if unknown
  *
  * All other lines on the same descriptor are text for the reader of the table.
  */
@@ -43,6 +46,13 @@
 #define BENCH_ROWS_UNPLANNED 64
 #define BENCH_ROWS_REMAIN 16
 
+/* The clocks of the machine during a row. A zeroed struct is unknown. */
+struct bench_machine_state {
+	double sm_mhz, memory_mhz; /* 0: unknown */
+	int knows_throttle;
+	char throttle[48]; /* such as "power cap"; "": the clocks were not reduced */
+};
+
 struct bench_state {
 	int ready;   /* the environment was read */
 	int records; /* descriptor, or -1 */
@@ -52,6 +62,8 @@ struct bench_state {
 	int planned, done;     /* rows; planned 0: unknown */
 	char name[24];         /* of the benchmark */
 	char unit[16];
+	/* Describes the row that was just measured; set by programs of a GPU, otherwise NULL. */
+	void (*clock)(struct bench_machine_state *state);
 };
 
 /* The files of a program share it, also in a program of several files. */

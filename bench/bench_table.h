@@ -38,6 +38,7 @@ struct figure {
 	enum stats_reason reason;
 	struct stats_interval interval;
 	double samples[STATS_SAMPLES]; /* in the order of the runs */
+	struct bench_machine_state state;
 };
 
 struct table_row {
@@ -67,6 +68,7 @@ static inline struct figure table_figure(double *rates, int n)
 	f.most = rates[n - 1];
 	f.runs = n;
 	f.reason = STATS_ALL_SAMPLES;
+	memset(&f.state, 0, sizeof(f.state));
 	return f;
 }
 
@@ -183,11 +185,26 @@ static inline double table_best(const struct table *t, enum table_kind kind)
 	return best;
 }
 
+static inline void table_record_state(const struct bench_machine_state *state)
+{
+	struct record r;
+
+	if (!(state->sm_mhz > 0) && !(state->memory_mhz > 0) && !state->knows_throttle)
+		return;
+	record_begin(&r, "state");
+	record_number(&r, state->sm_mhz);
+	record_number(&r, state->memory_mhz);
+	if (state->knows_throttle)
+		record_field(&r, state->throttle);
+	record_end(&r);
+}
+
 static inline void table_record(const struct table *t, enum table_kind kind, const char *way,
 				const struct figure *f, const char *note)
 {
 	struct record r;
 
+	table_record_state(&f->state);
 	record_begin(&r, "row");
 	record_field(&r, t->name);
 	record_field(&r, way);
@@ -206,7 +223,7 @@ static inline void table_print(const struct table *t, const struct table_row *ro
 	const double peer = table_best(t, TABLE_PEER), ceiling = table_best(t, TABLE_CEILING);
 	const char *unit = bench_env()->unit;
 	char median[24], least[24], most[24], spread[64], of_peer[24] = "-", of_ceiling[24] = "-";
-	char runs[48];
+	char runs[100];
 
 	if (!f->runs) {
 		printf("%-27s %-*s %9s %-20s %8s %12s\n", t->name, TABLE_NAME, row->way, "-",
@@ -220,8 +237,9 @@ static inline void table_print(const struct table *t, const struct table_row *ro
 	if (ceiling > 0 && f->median > 0)
 		snprintf(of_ceiling, sizeof(of_ceiling), "%.3f",
 			 table_ratio(unit, f->median, ceiling));
-	snprintf(runs, sizeof(runs), "%d %s%s", f->runs, table_reason_name(f->reason),
-		 stats_is_noisy(&f->interval) ? ", noisy" : "");
+	snprintf(runs, sizeof(runs), "%d %s%s%s%s", f->runs, table_reason_name(f->reason),
+		 stats_is_noisy(&f->interval) ? ", noisy" : "", *f->state.throttle ? ", " : "",
+		 f->state.throttle);
 	printf("%-27s %-*s %9s %-20s %8s %12s  %-*s%s%s\n", t->name, TABLE_NAME, row->way,
 	       table_number(median, f->median), spread, of_peer, of_ceiling, *note ? 21 : 0, runs,
 	       *note ? "  " : "", note);
@@ -243,6 +261,8 @@ static inline void table_add_note(struct table *t, enum table_kind kind, const c
 	if (!table_wants(t->name, row->way))
 		return;
 	bench_env()->done++;
+	if (bench_env()->clock && figure.runs)
+		bench_env()->clock(&figure.state);
 	if (bench_env()->records >= 0) {
 		table_record(t, kind, row->way, &figure, note);
 		return;

@@ -192,6 +192,32 @@ rows = list(csv.DictReader(open(sys.argv[2], newline="")))
 assert rows[4]["peer_ratio"] == "2" and rows[0]["ceiling_share"] == "0.5"
 END
 
+# The state of the machine belongs to the next row.
+program reduce <<'END'
+record %columns GB/s "the note"
+record %state 1980 2619.5 "power cap"
+row c slow ours 1 1 1 1 1 1 1 1 1
+row c unknown ours 1
+record %state 0 2619 ""
+row c none ours 1
+record %state 1980 0
+row c half ours 1
+record %state 1 1 lost
+record %case d
+END
+runs 0 "state" "$cuatomic" bench -b cuda reduce --json="$tmp/b.json" --csv="$tmp/b.csv"
+says out "state" '^c +slow .* 9 converged, power cap +a note$'
+says out "state" '^c +unknown .* 1 converged +a note$'
+python_says "state" "$tmp/b.json" "$tmp/b.csv" <<'END'
+import csv, json, sys
+rows = [(r["way"], r["sm_mhz"], r["memory_mhz"], r["throttle"]) for r in json.load(open(sys.argv[1]))["rows"]]
+assert rows == [("slow", 1980, 2619.5, "power cap"), ("unknown", None, None, None), ("none", None, 2619, ""),
+                ("half", 1980, None, None)], rows
+rows = [(r["way"], r["sm_mhz"], r["memory_mhz"], r["throttle"]) for r in csv.DictReader(open(sys.argv[2], newline=""))]
+assert rows == [("slow", "1980", "2619.5", "power cap"), ("unknown", "", "", ""), ("none", "", "2619", ""),
+                ("half", "1980", "", "")], rows
+END
+
 # Numbers keep their bits, and text that is not UTF-8 is replaced.
 program reduce <<'END'
 record %columns GB/s ""
@@ -275,7 +301,8 @@ runs 2 "an argument of the program" "$cuatomic" bench -b cuda group nonsense sca
 [ "$(cat "$tmp/err")" = "cuatomic bench: group takes no argument 'nonsense'" ] || fail "an argument: another line"
 [ ! -s "$tmp/out" ] || fail "an argument of the program: something on stdout"
 for record in '%row	case' '%row	c	w	nobody	GB/s		converged	1' '%row	c	w	ours	GB/s		never	1' \
-  '%row	c	w	ours	GB/s		converged	nan' '%row	c	w	ours	GB/s		converged	1x' '%plan	many' '%skip	1'; do
+  '%row	c	w	ours	GB/s		converged	nan' '%row	c	w	ours	GB/s		converged	1x' '%plan	many' '%skip	1' '%state	1' \
+  '%state	-1	1' '%state	1	nan' '%state	1	2	x	y'; do
   program group <<<"printf '%s\n' '$record'; exec sleep 60"
   refused 1 "malformed: $record" -b cuda group
   says err "malformed: $record" 'bench group: the benchmark wrote a malformed record$'

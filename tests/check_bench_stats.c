@@ -253,6 +253,41 @@ START_TEST(rows_share_the_time_that_remains)
 }
 END_TEST
 
+static void read_clocks(struct bench_machine_state *state)
+{
+	state->sm_mhz = 1980;
+	state->knows_throttle = 1;
+	strcpy(state->throttle, "thermal");
+}
+
+/* A program with a clock writes the state before each row that was measured. */
+START_TEST(rows_have_the_state_of_the_clock)
+{
+	struct bench_state *s = bench_env();
+	struct table table = {.n = 0};
+	struct figure none = {.runs = 0};
+	char text[512];
+	FILE *f = tmpfile();
+
+	s->records = fileno(f);
+	s->clock = read_clocks;
+	table_begin(&table, "c");
+	table_add(&table, TABLE_OURS, "way", figure_of(1));
+	table_add(&table, TABLE_OURS, "none", none);
+	s->clock = NULL;
+	table_add(&table, TABLE_OURS, "later", figure_of(1));
+	s->records = -1;
+	rewind(f);
+	text[fread(text, 1, sizeof(text) - 1, f)] = '\0';
+	fclose(f);
+	ck_assert_str_eq(text, "%case\tc\n"
+			       "%state\t1980\t0\tthermal\n"
+			       "%row\tc\tway\tours\t\t\tsamples\t1\n"
+			       "%row\tc\tnone\tours\t\t\tconverged\n"
+			       "%row\tc\tlater\tours\t\t\tsamples\t1\n");
+}
+END_TEST
+
 static Suite *make_suite(void)
 {
 	Suite *suite = suite_create("bench_stats");
@@ -271,6 +306,7 @@ static Suite *make_suite(void)
 	tcase_add_test(tc, wild_samples_reach_the_time);
 	tcase_add_test(tc, quick_plan_takes_all_samples);
 	tcase_add_test(tc, rows_share_the_time_that_remains);
+	tcase_add_test(tc, rows_have_the_state_of_the_clock);
 	suite_add_tcase(suite, tc);
 	return suite;
 }

@@ -32,6 +32,7 @@ struct results {
 	char *columns, *title; /* head of the columns, before its first row; or NULL */
 
 	/* progress of the benchmark that runs */
+	struct bench_machine_state state; /* of the next row */
 	size_t planned, done;
 	double seconds;     /* time limit, or 0 */
 	double start, last; /* times of the start and of the last row */

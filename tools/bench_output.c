@@ -40,6 +40,12 @@ static double peer_ratio(const struct results *r, size_t i)
 	return r->rows[i].kind == TABLE_CEILING ? -1 : ratio_to_best(r, i, TABLE_PEER);
 }
 
+/* A clock, or -1 if it is unknown. */
+static double known_clock(double mhz)
+{
+	return mhz > 0 ? mhz : -1;
+}
+
 /* ---- JSON ---- */
 
 static void json_row(FILE *f, const struct results *r, size_t i)
@@ -69,8 +75,13 @@ static void json_row(FILE *f, const struct results *r, size_t i)
 	json_number(f, "peer_ratio", peer_ratio(r, i));
 	fputs(",\n     ", f);
 	json_member(f, "reason", g->runs ? table_reason_name(g->reason) : NULL);
-	fprintf(f, ", \"noisy\": %s, \"samples\": [",
-		g->runs && stats_is_noisy(&g->interval) ? "true" : "false");
+	fprintf(f, ", \"noisy\": %s, ", g->runs && stats_is_noisy(&g->interval) ? "true" : "false");
+	json_number(f, "sm_mhz", known_clock(g->state.sm_mhz));
+	fputs(", ", f);
+	json_number(f, "memory_mhz", known_clock(g->state.memory_mhz));
+	fputs(", ", f);
+	json_member(f, "throttle", g->state.knows_throttle ? g->state.throttle : NULL);
+	fputs(", \"samples\": [", f);
 	for (int k = 0; k < g->runs; k++)
 		fprintf(f, "%s%s", k ? ", " : "", number(digits, g->samples[k]));
 	fputs("]}", f);
@@ -168,7 +179,7 @@ void bench_write_csv(FILE *f, const struct results *r)
 	char digits[32];
 
 	fputs("bench,case,way,kind,unit,note,median,low,high,ceiling_share,peer_ratio,reason,noisy,"
-	      "samples\r\n",
+	      "sm_mhz,memory_mhz,throttle,samples\r\n",
 	      f);
 	for (size_t i = 0; i < r->n; i++) {
 		const struct result_row *row = &r->rows[i];
@@ -187,6 +198,9 @@ void bench_write_csv(FILE *f, const struct results *r)
 		csv_number(f, peer_ratio(r, i));
 		csv_text(f, g->runs ? table_reason_name(g->reason) : "");
 		csv_text(f, g->runs && stats_is_noisy(&g->interval) ? "true" : "false");
+		csv_number(f, known_clock(g->state.sm_mhz));
+		csv_number(f, known_clock(g->state.memory_mhz));
+		csv_text(f, g->state.throttle);
 		/* the samples are a single field */
 		for (int k = 0; k < g->runs; k++)
 			fprintf(f, "%s%s", k ? " " : "", number(digits, g->samples[k]));

@@ -31,6 +31,7 @@ void results_begin(struct results *r, const char *bench, double seconds)
 	r->bench = bench;
 	r->group++;
 	r->planned = r->done = 0;
+	memset(&r->state, 0, sizeof(r->state));
 	r->seconds = seconds;
 	r->start = r->last = stats_now();
 	table_begin(&r->table, "");
@@ -181,6 +182,8 @@ static int read_row(struct results *r, char **fields, int n)
 		return 0;
 	r->done++;
 	r->last = stats_now();
+	row.figure.state = r->state;
+	memset(&r->state, 0, sizeof(r->state));
 	if (!table_matches(fields[1], fields[2]))
 		return 1;
 	if (strcmp(last, fields[1]) != 0)
@@ -237,6 +240,28 @@ static int read_case(struct results *r, char **fields, int n)
 	return 1;
 }
 
+/* Parses a clock in MHz; 0: unknown. */
+static int parse_clock(const char *text, double *mhz)
+{
+	char *end;
+
+	*mhz = strtod(text, &end);
+	return end != text && !*end && *mhz >= 0 && *mhz < 1e6;
+}
+
+/* %state SM_MHZ MEMORY_MHZ [THROTTLE] */
+static int read_state(struct results *r, char **fields, int n)
+{
+	struct bench_machine_state *s = &r->state;
+
+	if (n < 3 || n > 4 || !parse_clock(fields[1], &s->sm_mhz) ||
+	    !parse_clock(fields[2], &s->memory_mhz))
+		return 0;
+	s->knows_throttle = n == 4;
+	snprintf(s->throttle, sizeof(s->throttle), "%s", n == 4 ? fields[3] : "");
+	return 1;
+}
+
 static int read_skip(struct results *r, char **fields, int n)
 {
 	(void)fields;
@@ -248,8 +273,9 @@ static const struct {
 	const char *kind;
 	int (*read)(struct results *r, char **fields, int n);
 } record_kinds[] = {
-	{"%case", read_case}, {"%columns", read_columns}, {"%head", read_head},
-	{"%plan", read_plan}, {"%row", read_row},         {"%skip", read_skip},
+	{"%case", read_case},   {"%columns", read_columns}, {"%head", read_head},
+	{"%plan", read_plan},   {"%row", read_row},         {"%skip", read_skip},
+	{"%state", read_state},
 };
 
 int results_read(struct results *r, char *line)
