@@ -5,6 +5,7 @@
  *
  * CUATOMIC_BENCH_RECORDS   number of the descriptor for the records; without it there are none
  * CUATOMIC_BENCH_FILTER    extended regular expression; only rows whose "bench/case/way" matches
+ * CUATOMIC_BENCH_SUMMARY   another expression that the rows must match as well
  * CUATOMIC_BENCH_SECONDS   time limit of the whole benchmark
  *
  * A record is a line of fields that are separated by tabs. In a field, "\\", "\t" and "\n" are
@@ -39,6 +40,7 @@
 #define BENCH_ENV_RECORDS "CUATOMIC_BENCH_RECORDS"
 #define BENCH_ENV_FILTER "CUATOMIC_BENCH_FILTER"
 #define BENCH_ENV_SECONDS "CUATOMIC_BENCH_SECONDS"
+#define BENCH_ENV_SUMMARY "CUATOMIC_BENCH_SUMMARY"
 
 /* The time limit of a row without CUATOMIC_BENCH_SECONDS. */
 #define BENCH_ROW_SECONDS 1.0
@@ -56,8 +58,8 @@ struct bench_machine_state {
 struct bench_state {
 	int ready;   /* the environment was read */
 	int records; /* descriptor, or -1 */
-	int filtered, quick;
-	regex_t filter;
+	int filtered, summarized, quick;
+	regex_t filter, summary;
 	double seconds, start; /* seconds 0: no limit of the whole benchmark */
 	int planned, done;     /* rows; planned 0: unknown */
 	char name[24];         /* of the benchmark */
@@ -83,6 +85,16 @@ static inline const char *bench_env_text(const char *name)
 	return text && *text ? text : NULL;
 }
 
+/* Reads an expression. Returns whether there is one. */
+static inline int bench_env_expression(const char *name, regex_t *expression)
+{
+	const char *text = bench_env_text(name);
+
+	if (text && regcomp(expression, text, REG_EXTENDED | REG_NOSUB))
+		bench_env_refuse(name, text);
+	return text != NULL;
+}
+
 /* Returns the state, and reads the environment in the first call. */
 static inline struct bench_state *bench_env(void)
 {
@@ -103,12 +115,8 @@ static inline struct bench_state *bench_env(void)
 			bench_env_refuse(BENCH_ENV_RECORDS, text);
 		s->records = (int)fd;
 	}
-	text = bench_env_text(BENCH_ENV_FILTER);
-	if (text) {
-		if (regcomp(&s->filter, text, REG_EXTENDED | REG_NOSUB))
-			bench_env_refuse(BENCH_ENV_FILTER, text);
-		s->filtered = 1;
-	}
+	s->filtered = bench_env_expression(BENCH_ENV_FILTER, &s->filter);
+	s->summarized = bench_env_expression(BENCH_ENV_SUMMARY, &s->summary);
 	text = bench_env_text(BENCH_ENV_SECONDS);
 	if (text) {
 		s->seconds = strtod(text, &end);
@@ -240,7 +248,7 @@ static inline struct stats_plan bench_stats_plan(void)
 		plan.converges = 0;
 	}
 	if (s->seconds > 0) {
-		plan.least = STATS_LEAST;
+		plan.least = s->summarized ? STATS_LEAST_KNOWN : STATS_LEAST;
 		plan.seconds = (s->start + s->seconds - stats_now()) / bench_rows_left(s);
 		if (plan.seconds < 0)
 			plan.seconds = 0;

@@ -25,6 +25,8 @@
 #define STATS_TAIL 0.025
 /* Least number of samples if the time limit is the user's. */
 #define STATS_LEAST 3
+/* Least number of samples that have an interval. */
+#define STATS_LEAST_KNOWN 6
 
 enum stats_reason {
 	STATS_CONVERGED,

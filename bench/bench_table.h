@@ -128,10 +128,9 @@ static inline int table_matches(const char *name, const char *way)
 	struct bench_state *s = bench_env();
 	char row[sizeof(s->name) + 128];
 
-	if (!s->filtered)
-		return 1;
 	snprintf(row, sizeof(row), "%s/%s/%s", s->name, name, way);
-	return !regexec(&s->filter, row, 0, NULL, 0);
+	return !(s->filtered && regexec(&s->filter, row, 0, NULL, 0)) &&
+	       !(s->summarized && regexec(&s->summary, row, 0, NULL, 0));
 }
 
 static inline void table_skip(void)

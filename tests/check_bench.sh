@@ -9,7 +9,7 @@ set -uo pipefail
 . "${top_srcdir:?}/tests/cli_runs.sh"
 # SIGQUIT must leave no file
 ulimit -c 0
-unset CUATOMIC_BENCH_RECORDS CUATOMIC_BENCH_FILTER CUATOMIC_BENCH_SECONDS CUDA_VISIBLE_DEVICES
+unset CUATOMIC_BENCH_RECORDS CUATOMIC_BENCH_FILTER CUATOMIC_BENCH_SECONDS CUATOMIC_BENCH_SUMMARY CUDA_VISIBLE_DEVICES
 exec </dev/null
 
 # refused STATUS NAME ARGUMENT...: bench ends with this status and one line on stderr, and prints nothing.
@@ -41,8 +41,8 @@ row() {
 }
 END
     cat
-  } >"$tmp/programs/bench-$1"
-  chmod +x "$tmp/programs/bench-$1"
+  } >"$CUATOMIC_BENCH_DIR/bench-$1"
+  chmod +x "$CUATOMIC_BENCH_DIR/bench-$1"
 }
 
 program scatter <<'END'
@@ -382,8 +382,6 @@ refused 2 "an unknown name" -b cuda everything scatter
 refused 2 "an unknown name on the CPU" -b cpu locks everything
 refused 1 "a GPU only" -b cpu locks scatter
 refused 1 "no program" -b cuda scatter atomics
-refused 2 "no name for JSON" --json
-refused 2 "a filter without a name" --filter=x
 
 runs 0 "filter" "$cuatomic" bench -b cuda scatter --filter='^scatter/first/(ours|peer A)$' --json="$tmp/b.json"
 [ "$(grep -c '^first' "$tmp/out")" = 2 ] || fail "filter: not two rows"
@@ -401,9 +399,7 @@ runs 0 "planned rows that are skipped" "$planted" bench -b cpu -t 1 -q locks ato
   --filter='one thread/sem_t'
 
 runs 0 "list" "$cuatomic" bench --list
-cp "$tmp/out" "$tmp/list"
-runs 0 "bench alone" "$cuatomic" bench
-cmp "$tmp/out" "$tmp/list" || fail "list: not that of bench alone"
+cut -d ' ' -f 1 "$tmp/out" >"$tmp/names"
 runs 0 "list of names" "$cuatomic" bench --list locks scatter
 [ "$(cut -d ' ' -f 1 "$tmp/out" | tr '\n' ' ')" = "locks scatter " ] || fail "list of names: other names"
 
@@ -444,6 +440,94 @@ rm "$tmp/programs/bench-maps" "$tmp/programs/bench-maps.seconds"
 runs 0 "little time for a table" "$cuatomic" bench -b cpu -t 1 hashmap --seconds=0.01 \
   --filter='4\+4, 0.5, find hits/cua_hashmap, one'
 says out "little time for a table" ' 3 time limit *$'
+
+# ---- the summary ----
+
+mkdir "$tmp/summary"
+CUATOMIC_BENCH_DIR=$tmp/summary
+while read -r name; do
+  program "$name" <<'END'
+echo "${CUATOMIC_BENCH_SECONDS:-none} $# $*" >"$0.seen"
+record %head device 'A GPU'
+record %head driver 580.1
+record %head versions 'driver 580.1, cuatomic 9'
+echo "text for the table"
+record %columns GB/s ""
+row "filter 50 %, 512 Mi" "ceiling: copies, persistent blocks" ceiling 10 10 10 10 10 10
+record %state 1979.6 2619 "power cap"
+row "filter 50 %, 512 Mi" cua_filter_array ours 5 5 5 5 5 6
+row "filter 50 %, 64 Ki, stream" cua_filter_array ours 5 5 5 5 5 6
+row "filter 50 %, 512 Mi" "cua_filter_array, ordered" ours
+row "to 1 Mi, uniform" "native atomic additions" peer 1 2
+row other way ours 1
+END
+done <"$tmp/names"
+runs 0 "summary" "$cuatomic" bench -b cuda
+[ ! -s "$tmp/err" ] || fail "summary: something on stderr"
+says out "summary" '^machine   .*, [0-9]+ CPUs, [0-9.]+ GiB, .'
+says out "summary" '^date      20..-..-..T..:..:..Z$'
+grep -v '^machine \|^date ' "$tmp/out" >"$tmp/lines"
+cat >"$tmp/expected" <<'END'
+GPU       A GPU, driver 580.1
+versions  driver 580.1, cuatomic 9
+
+bench     case                        way                                         median unit  interval of ceiling  state
+append    filter 50 %, 512 Mi         ceiling: copies, persistent blocks           10.00 GB/s     0.0 %      1.000
+append    filter 50 %, 512 Mi         cua_filter_array                             5.000 GB/s    20.0 %      0.500  1980 MHz, power cap, noisy
+append    filter 50 %, 512 Mi         cua_filter_array, ordered                        - GB/s         -          -  not available
+scatter   to 1 Mi, uniform            native atomic additions                      1.500 GB/s         -          -  few runs
+END
+diff "$tmp/expected" "$tmp/lines" || fail "summary: other rows"
+# The benchmarks share the time; the last one gets what the others leave.
+shares() { # shares NAME SECONDS
+  cat "$tmp/summary/bench-append.seen" "$tmp/summary/bench-scatter.seen" >"$tmp/shares"
+  awk -v most="$2" -v n="$(find "$tmp/summary" -name '*.seen' | wc -l)" '
+    NR == 1 { sum = $1 * n } NR == 2 { last = $1 }
+    END { exit !(sum <= most && sum > 0.9 * most && last <= most && last > most / n) }' "$tmp/shares" ||
+    fail "$1: time limits"
+}
+shares "summary" 55
+[ ! -e "$tmp/summary/bench-textbook.seen" ] || fail "summary: a benchmark without rows of the summary runs"
+runs 0 "summary with options" "$cuatomic" bench -b cuda -q --seconds=7 --filter='^scatter/|ceiling' --json="$tmp/b.json" \
+  --csv="$tmp/b.csv"
+[ "$(grep -c '^append\|^scatter' "$tmp/out")" = 2 ] || fail "summary with options: not two rows"
+shares "summary with options" 7
+grep -q ' 1 --quick$' "$tmp/summary/bench-append.seen" || fail "summary with options: it is not quick"
+python_says "summary with options" "$tmp/b.json" <<'END'
+import json, sys
+d = json.load(open(sys.argv[1]))
+assert d["complete"] is True
+assert [(r["bench"], r["kind"], r["ceiling_share"]) for r in d["rows"]] == [("append", "ceiling", 1), ("scatter", "peer", None)]
+END
+runs 1 "summary without a row" "$cuatomic" bench -b cuda --filter=nothing
+says err "summary without a row" "no row matches 'nothing'"
+runs 0 "summary as CSV" "$cuatomic" bench -b cuda --csv
+[ "$(wc -l <"$tmp/out")" = 5 ] || fail "summary as CSV: not four rows"
+rm "$tmp/summary/bench-atomics"
+program histogram <<<'echo "cuatomic bench: histogram: a wrong result" >&2; exit 2'
+runs 1 "summary with failures" "$cuatomic" bench -b cuda --json="$tmp/b.json"
+says err "summary with failures" "^cuatomic: $tmp/summary/bench-atomics: No such file or directory"
+says err "summary with failures" '^cuatomic bench: histogram: a wrong result$'
+says out "summary with failures" '^scatter '
+[ "$(tail -n 1 "$tmp/out" | sed 's/of [0-9]*/of N/')" = "incomplete: 2 of N benchmarks failed" ] ||
+  fail "summary with failures: last line"
+python_says "summary with failures" "$tmp/b.json" <<'END'
+import json, sys
+assert json.load(open(sys.argv[1]))["complete"] is False
+END
+if ! "$cuatomic" info | grep -q sm_; then
+  (unset CUATOMIC_BENCH_DIR && failed=0 && refused 1 "summary without CUDA" -b cuda && [ "$failed" = 0 ]) ||
+    fail "summary without CUDA"
+fi
+CUATOMIC_BENCH_DIR=$tmp/programs
+runs 0 "summary on the CPU" "$cuatomic" bench -b cpu -t 1 -q
+says out "summary on the CPU" '^GPU       not used$'
+says out "summary on the CPU" '^versions  cuatomic [0-9.]+$'
+for name in append atomics hashmap histogram locks reduce; do
+  says out "summary on the CPU" "^$name .* ceiling: .* (1\\.000|0\\.[0-9]+)( |\$)"
+  says out "summary on the CPU" "^$name .* cua_"
+  [ "$(grep -c "^$name " "$tmp/out")" -le 6 ] || fail "summary on the CPU: too many rows of $name"
+done
 
 # ---- a program that is started by hand ----
 

@@ -250,6 +250,10 @@ START_TEST(rows_share_the_time_that_remains)
 	bench_env()->start -= 20;
 	ck_assert(bench_stats_plan().seconds == 0);
 	ck_assert_int_eq(bench_stats_plan().least, STATS_LEAST);
+	bench_env()->summarized = 1;
+	ck_assert_int_eq(bench_stats_plan().least, STATS_LEAST_KNOWN);
+	bench_env()->summarized = 0;
+	ck_assert(stats_rank(STATS_LEAST_KNOWN) && !stats_rank(STATS_LEAST_KNOWN - 1));
 }
 END_TEST
 

@@ -143,7 +143,7 @@ runs 1 "cuda without a GPU" env CUDA_VISIBLE_DEVICES= "$cuatomic" demo --backend
 
 # ---- the benchmarks ----
 
-runs 0 "list of benchmarks" "$cuatomic" bench
+runs 0 "list of benchmarks" "$cuatomic" bench --list
 cp "$tmp/out" "$tmp/benchmarks"
 for name in atomics group group-by hashmap histogram locks reduce scatter textbook; do
   says out "list of benchmarks" "^$name +[a-z]"

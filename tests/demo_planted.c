@@ -26,6 +26,7 @@ static int plant(const char *what)
 #include "../tools/bench_output.c"
 #include "../tools/bench_progress.c"
 #include "../tools/bench_results.c"
+#include "../tools/bench_summary.c"
 #include "../tools/cpu_bench.c"
 #include "../tools/cpu_bench_append.c"
 #include "../tools/cpu_bench_atomics.c"

@@ -20,23 +20,44 @@ static const struct benchmark {
 	const char *what;
 	void (*cpu)(const struct bench_options *o); /* NULL: on a GPU only */
 	const char *more; /* program with further CPU peers, run next if it was built; or NULL */
+	/*
+	 * Regular expression of the rows "bench/case/way" of the summary, on a GPU and on the CPU:
+	 * few rows, with the ceiling, the best peer and ours; or NULL.
+	 */
+	const char *summary;
 } benchmarks[] = {
-	{"append", "filters: elements below a limit, or by flags; partitions", bench_append, NULL},
-	{"atomics", "atomic operations on one address and on many", bench_atomics, NULL},
-	{"group", "sums and maps divided among several GPUs, on GPUs only", NULL, NULL},
-	{"group-by", "values combined by key, on a GPU only", NULL, NULL},
+	{"append", "filters: elements below a limit, or by flags; partitions", bench_append, NULL,
+	 "^append/(f32, 50 % kept|filter 50 %, [0-9]+ .i)/"
+	 "(ceiling|a loop|cub|cua_filter_array(, ordered| in order, all threads|, all threads)?$)"},
+	{"atomics", "atomic operations on one address and on many", bench_atomics, NULL,
+	 "^atomics/one address: f32 add/"
+	 "(ceiling|loop of|atomicAdd|cua_atomic_add_f32|cua_atomic_add_warp_f32)"},
+	{"group", "sums and maps divided among several GPUs, on GPUs only", NULL, NULL, NULL},
+	{"group-by", "values combined by key, on a GPU only", NULL, NULL, NULL},
 	{"hashmap", "bulk calls and calls in kernels of the map of unique keys", bench_hashmap,
-	 "maps"},
+	 "maps",
+	 "^hashmap/4[+]4, 0.5, (insert|find hits)/"
+	 "(ceiling|linear|cua_hashmap(_insert_n|_find_n|, all threads)$)"},
 	{"histogram", "counts of bytes, letters, even bins and bins between edges", bench_histogram,
+	 NULL,
+	 "^histogram/u8 256, uniform/"
+	 "(ceiling|a loop|cub|cua_histogram(_bytes|, all threads)$)"},
+	{"locks", "critical sections under one lock", bench_locks, NULL,
+	 "^locks/all threads, [0-9x ]+/"
+	 "(ceiling|pthread_mutex|textbook|cua_(spin|mcs)lock_lock, unlock$|combine, block$)"},
+	{"reduce", "sums, dot products and other reductions of whole arrays", bench_reduce, NULL,
+	 "^reduce/sum f32(, (1|512|256|128) .i)?/"
+	 "(ceiling|a loop|cub::DeviceReduce::Sum$|cua_reduce, )"},
+	{"scatter", "additions to targets by index, on a GPU only", NULL, NULL,
+	 "^scatter/to (1 Mi|4 Ki), uniform/(ceiling|native|cua_scatter_add)"},
+	{"textbook", "dot product and hash table of the textbooks, on a GPU only", NULL, NULL,
 	 NULL},
-	{"locks", "critical sections under one lock", bench_locks, NULL},
-	{"reduce", "sums, dot products and other reductions of whole arrays", bench_reduce, NULL},
-	{"scatter", "additions to targets by index, on a GPU only", NULL, NULL},
-	{"textbook", "dot product and hash table of the textbooks, on a GPU only", NULL, NULL},
 };
 
 /* The least time limit of a benchmark. */
 #define LEAST_SECONDS 1e-6
+/* The time limit of the summary; starts and preparations take further seconds. */
+#define SUMMARY_SECONDS 55
 
 #define BENCHMARKS (sizeof(benchmarks) / sizeof(benchmarks[0]))
 
@@ -52,6 +73,7 @@ static const struct benchmark *find_benchmark(const char *name)
 
 /* A benchmark with its arguments. */
 struct request {
+	double seconds; /* time limit; 0: none */
 	const struct benchmark *benchmark;
 	char **rest;
 	int n_rest;
@@ -64,6 +86,7 @@ struct arguments {
 	double seconds;              /* 0: not given */
 	int list, compare;
 	double threshold; /* negative: not given */
+	int summary;      /* no benchmark is named */
 	struct request *requests;
 	size_t n;
 };
@@ -170,12 +193,13 @@ static int parse_requests(int argc, char **argv, struct arguments *a)
 		const struct benchmark *b = find_benchmark(argv[i]);
 
 		if (b)
-			a->requests[a->n++] = (struct request){b, argv + i + 1, 0};
+			a->requests[a->n++] = (struct request){a->seconds, b, argv + i + 1, 0};
 		else if (a->n)
 			a->requests[a->n - 1].n_rest++;
 		else
-			return tool_usage_error("unknown benchmark '%s'; cuatomic bench lists them",
-						argv[i]);
+			return tool_usage_error(
+				"unknown benchmark '%s'; cuatomic bench --list lists them",
+				argv[i]);
 	}
 	return TOOL_OK;
 }
@@ -193,8 +217,6 @@ static int check_options(const struct arguments *a)
 		return tool_usage_error("option '--list' writes no file");
 	if (a->device && !a->options.cuda)
 		return tool_usage_error("option '--device' is for GPUs");
-	if (runs && !a->n && !a->list)
-		return tool_usage_error("no benchmark is named; cuatomic bench lists them");
 	return TOOL_OK;
 }
 
@@ -205,6 +227,7 @@ static int parse_arguments(int argc, char **argv, struct arguments *a)
 
 	if (!status && !a->compare)
 		status = parse_requests(argc, argv, a);
+	a->summary = !a->compare && !a->list && !a->n;
 	if (!status)
 		status = check_options(a);
 	if (!status && a->compare && argc - optind != 2)
@@ -285,7 +308,7 @@ static int run_program(const struct arguments *a, const struct request *q, struc
 {
 	char **argv = tool_alloc(((size_t)q->n_rest + 3) * sizeof(*argv));
 	char *path = program_path(q->benchmark->name);
-	struct bench_job job = {.name = q->benchmark->name, .argv = argv, .seconds = a->seconds};
+	struct bench_job job = {.name = q->benchmark->name, .argv = argv, .seconds = q->seconds};
 	int n = 0, status;
 
 	argv[n++] = path;
@@ -324,13 +347,19 @@ static void measure_on_cpu(const struct bench_job *job)
 #endif
 }
 
+static double at_least(double seconds)
+{
+	return seconds > LEAST_SECONDS ? seconds : LEAST_SECONDS;
+}
+
 /*
  * Runs the program with the benchmark's further CPU peers, if it was built. start: when the
  * benchmark began.
  */
-static int run_more(const struct arguments *a, const struct benchmark *b, double start,
+static int run_more(const struct arguments *a, const struct request *q, double start,
 		    struct results *r)
 {
+	const struct benchmark *b = q->benchmark;
 	struct cua_device_info info = CUA_DEVICE_INFO_INIT;
 	struct cua_context *ctx;
 	char *path = program_path(b->more), threads[32];
@@ -342,11 +371,8 @@ static int run_more(const struct arguments *a, const struct benchmark *b, double
 		ctx = tool_cpu_context(a->options.threads, &info);
 		snprintf(threads, sizeof(threads), "--threads=%u", cua_context_threads(ctx));
 		cua_context_destroy(ctx);
-		if (a->seconds > 0) {
-			const double left = start + a->seconds - stats_now();
-
-			job.seconds = left > LEAST_SECONDS ? left : LEAST_SECONDS;
-		}
+		if (q->seconds > 0)
+			job.seconds = at_least(start + q->seconds - stats_now());
 		status = bench_run_job(&job, r);
 	}
 	free(path);
@@ -359,12 +385,12 @@ static int run_on_cpu(const struct arguments *a, const struct request *q, struct
 	const struct bench_job job = {.name = q->benchmark->name,
 				      .run = measure_on_cpu,
 				      .options = &o,
-				      .seconds = a->seconds};
+				      .seconds = q->seconds};
 	const double start = stats_now();
 	int status = bench_run_job(&job, r);
 
-	if (!status && q->benchmark->more)
-		status = run_more(a, q->benchmark, start, r);
+	if (!status && q->benchmark->more && !a->summary)
+		status = run_more(a, q, start, r);
 	return status;
 }
 
@@ -406,13 +432,36 @@ static void set_environment(const struct arguments *a)
 		setenv(BENCH_ENV_FILTER, a->filter, 1);
 	else
 		unsetenv(BENCH_ENV_FILTER);
-	/* each job has its time limit */
+	/* each job has its time limit, and its rows of the summary */
 	unsetenv(BENCH_ENV_SECONDS);
+	unsetenv(BENCH_ENV_SUMMARY);
 	bench_env()->quick = a->options.quick;
 }
 
+/* Runs the benchmarks of the summary, which share the time. */
+static int run_summary(const struct arguments *a, int on_cpu, struct results *r)
+{
+	const double end = stats_now() + (a->seconds > 0 ? a->seconds : SUMMARY_SECONDS);
+	size_t failed = 0;
+
+	for (size_t i = 0; i < a->n && !bench_caught_signal() && !ferror(stdout); i++) {
+		struct request q = a->requests[i];
+		int status = on_cpu ? TOOL_OK : check_program(q.benchmark->name);
+
+		q.seconds = at_least((end - stats_now()) / (double)(a->n - i));
+		summary_set_rows(q.benchmark->summary);
+		if (!status)
+			status = on_cpu ? run_on_cpu(a, &q, r) : run_program(a, &q, r);
+		failed += status != TOOL_OK;
+	}
+	r->failed |= failed > 0;
+	if (failed && r->show && !bench_caught_signal())
+		printf("incomplete: %zu of %zu benchmarks failed\n", failed, a->n);
+	return failed ? TOOL_FAILED : TOOL_OK;
+}
+
 /* Runs all benchmarks, also after a failure, until a signal or a wrong argument. */
-static int run_requests(const struct arguments *a, int on_cpu, struct results *r)
+static int run_named(const struct arguments *a, int on_cpu, struct results *r)
 {
 	int worst = TOOL_OK;
 
@@ -427,6 +476,13 @@ static int run_requests(const struct arguments *a, int on_cpu, struct results *r
 		if (status == TOOL_USAGE)
 			break;
 	}
+	return worst;
+}
+
+static int run_requests(const struct arguments *a, int on_cpu, struct results *r)
+{
+	int worst = a->summary ? run_summary(a, on_cpu, r) : run_named(a, on_cpu, r);
+
 	if (bench_caught_signal() && bench_caught_signal() != SIGPIPE)
 		tool_error("bench: stopped after %zu row%s", r->n, r->n == 1 ? "" : "s");
 	if (!bench_caught_signal() && !worst && !r->n && a->filter) {
@@ -439,7 +495,10 @@ static int run_requests(const struct arguments *a, int on_cpu, struct results *r
 /* Opens the files, runs the benchmarks, and writes the files. */
 static int measure(struct arguments *a, int on_cpu, const char *why)
 {
-	struct results r = {.prints = !is_stdout(&a->json) && !is_stdout(&a->csv)};
+	const int prints = !is_stdout(&a->json) && !is_stdout(&a->csv);
+	struct results r = {.prints = prints && !a->summary,
+			    .show = prints && a->summary ? summary_show : NULL,
+			    .no_gpu = why};
 	int status = bench_file_open(&a->json), finished;
 
 	if (!status)
@@ -465,6 +524,22 @@ static int measure(struct arguments *a, int on_cpu, const char *why)
 	return status ? status : finished;
 }
 
+/* Requests the benchmarks of the summary. */
+static int add_summary(struct arguments *a, int on_cpu)
+{
+	free(a->requests);
+	a->requests = tool_alloc(BENCHMARKS * sizeof(*a->requests));
+	for (size_t i = 0; i < BENCHMARKS; i++) {
+		const struct benchmark *b = &benchmarks[i];
+
+		if (b->summary && (b->cpu || !on_cpu))
+			a->requests[a->n++] = (struct request){.benchmark = b};
+	}
+	if (on_cpu || *cua_cuda_architectures() || getenv("CUATOMIC_BENCH_DIR"))
+		return TOOL_OK;
+	return check_program(a->requests[0].benchmark->name);
+}
+
 static int run_benchmarks(struct arguments *a)
 {
 	const char *why = NULL;
@@ -477,7 +552,9 @@ static int run_benchmarks(struct arguments *a)
 		why = why_no_gpu();
 		on_cpu = why != NULL;
 	}
-	for (size_t i = 0; i < a->n && !status; i++)
+	if (a->summary && !status)
+		status = add_summary(a, on_cpu);
+	for (size_t i = 0; i < a->n && !status && !a->summary; i++)
 		status = check_request(&a->requests[i], on_cpu, why);
 	if (status)
 		return status;
@@ -495,7 +572,7 @@ int tool_bench(int argc, char **argv)
 	else if (a.compare)
 		status = bench_compare(argv[optind], argv[optind + 1],
 				       (a.threshold < 0 ? 5 : a.threshold) / 100);
-	else if (a.list || !a.n)
+	else if (a.list)
 		print_list(&a);
 	else
 		status = run_benchmarks(&a);

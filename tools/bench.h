@@ -24,7 +24,12 @@ struct results {
 	const char *bench; /* name of the benchmark that runs */
 	unsigned group;
 	char *device, *driver; /* of the last program on a GPU, or NULL */
+	char *versions;        /* of the last benchmark, or NULL */
+	const char *no_gpu;    /* why there is none, or NULL */
 	int failed;            /* a benchmark failed or was stopped, so rows are missing */
+
+	/* shows row i on standard output in place of the table, or NULL */
+	void (*show)(struct results *r, size_t i);
 
 	/* the table on standard output */
 	int prints;
@@ -45,6 +50,8 @@ void results_begin(struct results *r, const char *bench, double seconds);
 void results_free(struct results *r);
 /* Best median of the case of row i, or 0. */
 double results_best(const struct results *r, size_t i, enum table_kind kind);
+/* The ratio of row i to the best row of a kind in the case, 1 for the best; -1: there is none. */
+double results_ratio(const struct results *r, size_t i, enum table_kind kind);
 
 /* ---- progress ---- */
 
@@ -52,6 +59,13 @@ double results_best(const struct results *r, size_t i, enum table_kind kind);
 void progress_show(const struct results *r);
 /* Removes the progress from the terminal. */
 void progress_clear(void);
+
+/* ---- summary ---- */
+
+/* Sets the regular expression of the rows that benchmarks measure for the summary. */
+void summary_set_rows(const char *pattern);
+/* Prints row i of the summary, with the head before the first row. */
+void summary_show(struct results *r, size_t i);
 
 /* ---- child processes ---- */
 
@@ -94,6 +108,10 @@ int bench_file_is_same(const struct bench_file *a, const struct bench_file *b);
 int bench_file_finish(struct bench_file *f);
 /* Closes the file and removes the temporary file. */
 void bench_file_discard(struct bench_file *f);
+/* The operating system and the kernel. */
+void bench_system_text(char *text, size_t room);
+/* The date and time, in UTC. */
+void bench_date_text(char text[32]);
 void bench_write_json(FILE *f, const struct results *r);
 void bench_write_csv(FILE *f, const struct results *r);
 

@@ -19,25 +19,14 @@ static const char *number(char text[32], double v)
 	return text;
 }
 
-/* The ratio to the best row of a kind in the case, 1 for the best; -1: there is none. */
-static double ratio_to_best(const struct results *r, size_t i, enum table_kind kind)
-{
-	const struct result_row *row = &r->rows[i];
-	const double best = results_best(r, i, kind);
-
-	if (!row->figure.runs || !(best > 0) || !(row->figure.median > 0))
-		return -1;
-	return table_ratio(row->unit, row->figure.median, best);
-}
-
 static double ceiling_share(const struct results *r, size_t i)
 {
-	return ratio_to_best(r, i, TABLE_CEILING);
+	return results_ratio(r, i, TABLE_CEILING);
 }
 
 static double peer_ratio(const struct results *r, size_t i)
 {
-	return r->rows[i].kind == TABLE_CEILING ? -1 : ratio_to_best(r, i, TABLE_PEER);
+	return r->rows[i].kind == TABLE_CEILING ? -1 : results_ratio(r, i, TABLE_PEER);
 }
 
 /* A clock, or -1 if it is unknown. */
@@ -87,8 +76,18 @@ static void json_row(FILE *f, const struct results *r, size_t i)
 	fputs("]}", f);
 }
 
-/* The name of the operating system, of /etc/os-release, or of the kernel. */
-static void read_system(char *text, size_t room)
+void bench_date_text(char text[32])
+{
+	const time_t now = time(NULL);
+	struct tm utc;
+
+	*text = '\0';
+	if (gmtime_r(&now, &utc))
+		strftime(text, 32, "%Y-%m-%dT%H:%M:%SZ", &utc);
+}
+
+/* From /etc/os-release and uname. */
+void bench_system_text(char *text, size_t room)
 {
 	FILE *f = fopen("/etc/os-release", "re");
 	struct utsname u;
@@ -113,7 +112,7 @@ static void json_machine(FILE *f, const struct results *r)
 	const double pages = (double)sysconf(_SC_PHYS_PAGES);
 	char system[512];
 
-	read_system(system, sizeof(system));
+	bench_system_text(system, sizeof(system));
 	fputs("  \"machine\": {", f);
 	json_member(f, "cpu", cua_device_query(CUA_BACKEND_CPU, 0, &info) ? NULL : info.name);
 	fputs(", ", f);
@@ -131,12 +130,9 @@ static void json_machine(FILE *f, const struct results *r)
 
 void bench_write_json(FILE *f, const struct results *r)
 {
-	const time_t now = time(NULL);
-	struct tm utc;
-	char date[32] = "";
+	char date[32];
 
-	if (gmtime_r(&now, &utc))
-		strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%SZ", &utc);
+	bench_date_text(date);
 	fputs("{\n  \"schema\": 1, ", f);
 	json_member(f, "version", cua_version());
 	fputs(", ", f);

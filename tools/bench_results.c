@@ -51,6 +51,7 @@ void results_free(struct results *r)
 	free(r->rows);
 	free(r->device);
 	free(r->driver);
+	free(r->versions);
 	free(r->columns);
 	free(r->title);
 }
@@ -66,6 +67,16 @@ double results_best(const struct results *r, size_t i, enum table_kind kind)
 			best = table_better(row->unit, best, row->figure.median);
 	}
 	return best;
+}
+
+double results_ratio(const struct results *r, size_t i, enum table_kind kind)
+{
+	const struct result_row *row = &r->rows[i];
+	const double best = results_best(r, i, kind);
+
+	if (!row->figure.runs || !(best > 0) || !(row->figure.median > 0))
+		return -1;
+	return table_ratio(row->unit, row->figure.median, best);
 }
 
 /* ---- records ---- */
@@ -197,6 +208,10 @@ static int read_row(struct results *r, char **fields, int n)
 	row.note = copy_text(fields[5]);
 	*new_row(r) = row;
 	print_row(r, &row);
+	if (r->show) {
+		progress_clear();
+		r->show(r, r->n - 1);
+	}
 	return 1;
 }
 
@@ -208,6 +223,8 @@ static int read_head(struct results *r, char **fields, int n)
 		replace_text(&r->device, fields[2]);
 	else if (!strcmp(fields[1], "driver"))
 		replace_text(&r->driver, fields[2]);
+	else if (!strcmp(fields[1], "versions"))
+		replace_text(&r->versions, fields[2]);
 	return 1;
 }
 

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/* The report of `cuatomic bench` without a name: the machine, and a table of all benchmarks. */
+#include <string.h>
+#include <unistd.h>
+
+#include "bench.h"
+
+void summary_set_rows(const char *pattern)
+{
+	struct bench_state *s = bench_env();
+
+	if (s->summarized)
+		regfree(&s->summary);
+	setenv(BENCH_ENV_SUMMARY, pattern, 1);
+	s->summarized = !regcomp(&s->summary, pattern, REG_EXTENDED | REG_NOSUB);
+	if (!s->summarized)
+		tool_die("bench: '%s' is not a regular expression", pattern);
+}
+
+static void print_machine(const struct results *r)
+{
+	struct cua_device_info info = CUA_DEVICE_INFO_INIT;
+	const uint64_t pages = (uint64_t)sysconf(_SC_PHYS_PAGES);
+	char system[512], date[32], memory[TOOL_BYTES_TEXT];
+
+	bench_system_text(system, sizeof(system));
+	bench_date_text(date);
+	printf("machine   %s, %ld CPUs, %s, %s\n",
+	       cua_device_query(CUA_BACKEND_CPU, 0, &info) ? "unknown" : info.name,
+	       sysconf(_SC_NPROCESSORS_ONLN),
+	       tool_bytes_text(memory, pages * (uint64_t)sysconf(_SC_PAGESIZE)), system);
+	if (r->device)
+		printf("GPU       %s, driver %s\n", r->device, r->driver ? r->driver : "unknown");
+	else
+		printf("GPU       %s%s\n", r->no_gpu ? "none: " : "not used",
+		       r->no_gpu ? r->no_gpu : "");
+	printf("versions  %s%s\n", r->device ? "" : "cuatomic ",
+	       r->versions ? r->versions : cua_version());
+	printf("date      %s\n\n", date);
+	printf("%-9s %-27s %-40s %9s %-5s %8s %10s  %s\n", "bench", "case", "way", "median", "unit",
+	       "interval", "of ceiling", "state");
+}
+
+/* Adds an item to a list. */
+static void add_state(char text[128], const char *item)
+{
+	const size_t n = strlen(text);
+
+	snprintf(text + n, 128 - n, "%s%s", n && *item ? ", " : "", item);
+}
+
+void summary_show(struct results *r, size_t i)
+{
+	const struct result_row *row = &r->rows[i];
+	const struct figure *f = &row->figure;
+	const double share = results_ratio(r, i, TABLE_CEILING);
+	char median[24] = "-", interval[24] = "-", ceiling[24] = "-", clock[32] = "",
+	     state[128] = "";
+
+	if (!i)
+		print_machine(r);
+	if (f->runs)
+		table_number(median, f->median);
+	if (f->runs && f->interval.known && f->median > 0)
+		snprintf(interval, sizeof(interval), "%.1f %%",
+			 100 * (f->interval.high - f->interval.low) / f->median);
+	if (share >= 0)
+		snprintf(ceiling, sizeof(ceiling), "%.3f", share);
+	if (f->state.sm_mhz > 0)
+		snprintf(clock, sizeof(clock), "%.0f MHz", f->state.sm_mhz);
+	add_state(state, clock);
+	add_state(state, f->state.throttle);
+	add_state(state, f->runs && stats_is_noisy(&f->interval) ? "noisy" : "");
+	add_state(state, f->runs && !f->interval.known ? "few runs" : "");
+	add_state(state, f->runs ? "" : "not available");
+	printf("%-9s %-27s %-40.40s %9s %-5s %8s %10s%s%s\n", row->bench, row->name, row->way,
+	       median, row->unit, interval, ceiling, *state ? "  " : "", state);
+	fflush(stdout);
+}
