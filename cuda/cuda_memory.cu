@@ -5,13 +5,12 @@
 #include "backend/memory_backend.h"
 #include "launch.h"
 
-#define BLOCK 256u
-#define UNROLL 4u
-/* 16-byte words that a block writes in one step. */
-#define TILE (BLOCK * UNROLL)
-/* Words of a long row that form a work item. */
-#define RANGE 2048u
-#define BLOCKS_PER_PROCESSOR 8u
+/* A block writes a 16-byte word with each thread: short blocks in the order of their addresses. */
+#define BLOCK 1024u
+#define ROWS_BLOCK 512u
+/* Rows of more words are divided among whole blocks. */
+#define NARROW_WORDS 65536u
+#define BLOCKS_MOST 0x7fffffffu
 
 /* Byte i of the 16-byte pattern. */
 static __device__ __forceinline__ char pattern_byte(struct cua__pattern p, unsigned i)
@@ -20,91 +19,140 @@ static __device__ __forceinline__ char pattern_byte(struct cua__pattern p, unsig
 }
 
 /*
- * dst is aligned to the pattern. Threads of block 0 write the bytes before the first and after the
- * last 16-byte boundary singly. Both byte ranges begin with the pattern's first byte, because its
- * size divides 16.
+ * dst is aligned to the pattern. Threads of block 0 write the bytes before the first line of 128
+ * bytes and after the last word singly. Both byte ranges begin with the pattern's first byte,
+ * because its size divides 16. Warps write whole lines.
  */
 static __global__ void __launch_bounds__(BLOCK)
 	fill_kernel(char *dst, uint64_t bytes, struct cua__pattern p)
 {
-	uint64_t unaligned = (16 - (uintptr_t)dst % 16) % 16;
+	uint64_t unaligned = (128 - (uintptr_t)dst % 128) % 128;
 	uint64_t head = unaligned < bytes ? unaligned : bytes;
 	uint64_t n = (bytes - head) / 16, tail = (bytes - head) % 16;
 	ulonglong2 v = make_ulonglong2(p.words[0], p.words[1]);
 	ulonglong2 *body = (ulonglong2 *)(dst + head);
-	uint64_t step = (uint64_t)gridDim.x * TILE;
+	uint64_t step = (uint64_t)gridDim.x * BLOCK;
 
-	for (uint64_t base = (uint64_t)blockIdx.x * TILE; base < n; base += step) {
-		if (n - base >= TILE) {
-#pragma unroll
-			for (unsigned k = 0; k < UNROLL; k++)
-				body[base + k * BLOCK + threadIdx.x] = v;
-		} else {
-			for (uint64_t i = base + threadIdx.x; i < n; i += BLOCK)
-				body[i] = v;
-		}
-	}
+	for (uint64_t i = (uint64_t)blockIdx.x * BLOCK + threadIdx.x; i < n; i += step)
+		body[i] = v;
 	if (blockIdx.x == 0) {
 		if (threadIdx.x < head)
-			dst[threadIdx.x] = pattern_byte(p, threadIdx.x);
+			dst[threadIdx.x] = pattern_byte(p, threadIdx.x % 16);
 		if (threadIdx.x < tail)
 			dst[head + n * 16 + threadIdx.x] = pattern_byte(p, threadIdx.x);
 	}
 }
 
-/*
- * An item is a range of a row, written by 1 << lanes_log2 threads. Rows start at multiples of 256
- * bytes, so only the last word of a row can have less than 16 bytes.
- */
-static __global__ void __launch_bounds__(BLOCK)
-	fill_rows_kernel(char *base, uint64_t pitch, uint64_t row_bytes, uint64_t items,
-			 uint64_t ranges, unsigned lanes_log2, struct cua__pattern p)
+/* Writes the first n bytes of the pattern, 1 <= n < 16, to a 16-byte boundary. */
+static __device__ __forceinline__ void store_part(char *to, unsigned n, struct cua__pattern p)
 {
-	uint64_t words = row_bytes / 16 + (row_bytes % 16 != 0);
-	unsigned lanes = 1u << lanes_log2, lane = threadIdx.x & (lanes - 1);
-	unsigned items_per_block = BLOCK >> lanes_log2;
-	uint64_t step = (uint64_t)gridDim.x * items_per_block;
-	ulonglong2 v = make_ulonglong2(p.words[0], p.words[1]);
+	uint64_t word = n & 8 ? p.words[1] : p.words[0];
+	uint32_t half = (uint32_t)(n & 4 ? word >> 32 : word);
 
-	for (uint64_t item = (uint64_t)blockIdx.x * items_per_block + (threadIdx.x >> lanes_log2);
-	     item < items; item += step) {
-		uint64_t row = ranges == 1 ? item : item / ranges;
-		uint64_t first = (item - row * ranges) * RANGE;
-		uint64_t last = words - first < RANGE ? words : first + RANGE;
-		char *to = base + row * pitch;
+	if (n & 8)
+		*(uint64_t *)to = p.words[0];
+	to += n & 8;
+	if (n & 4)
+		*(uint32_t *)to = (uint32_t)word;
+	to += n & 4;
+	if (n & 2)
+		*(uint16_t *)to = (uint16_t)half;
+	if (n & 1)
+		to[n & 2] = (char)(n & 2 ? half >> 16 : half);
+}
 
-		for (uint64_t i = first + lane; i < last; i += lanes) {
-			if (i * 16 + 16 <= row_bytes) {
-				((ulonglong2 *)to)[i] = v;
-			} else {
-				for (uint64_t b = i * 16; b < row_bytes; b++)
-					to[b] = pattern_byte(p, (unsigned)(b % 16));
-			}
-		}
+/* The rows of a pitched array. They start at multiples of 256 bytes. */
+struct fill_rows {
+	char *base;
+	uint64_t pitch, row_bytes, rows;
+	uint64_t words;  /* of a row, the last of which may be partial */
+	uint64_t blocks; /* work items */
+	uint64_t ratio;  /* narrow: ceil(2^64 / words); wide: blocks of a row */
+};
+
+/*
+ * Finds the word of a thread of a work item. Returns its row, or `rows` if there is none. Narrow
+ * rows follow each other without gaps between the threads. The quotient by multiplication is exact
+ * while i * words < 2^64: Granlund and Montgomery, Division by invariant integers (1994).
+ */
+template <bool NARROW>
+static __device__ __forceinline__ uint64_t find_word(const struct fill_rows &a, uint64_t item,
+						     uint64_t *word)
+{
+	uint64_t row, i = item * ROWS_BLOCK + threadIdx.x;
+
+	if (NARROW) {
+		row = a.words == 1 ? i : __umul64hi(i, a.ratio);
+		*word = i - row * a.words;
+	} else {
+		row = item / a.ratio;
+		*word = (item - row * a.ratio) * ROWS_BLOCK + threadIdx.x;
+		if (*word >= a.words)
+			row = a.rows;
 	}
+	return row;
+}
+
+template <bool NARROW>
+static __global__ void __launch_bounds__(ROWS_BLOCK)
+	fill_rows_kernel(struct fill_rows a, struct cua__pattern p)
+{
+	const ulonglong2 v = make_ulonglong2(p.words[0], p.words[1]);
+
+	for (uint64_t item = blockIdx.x; item < a.blocks; item += gridDim.x) {
+		uint64_t word, row = find_word<NARROW>(a, item, &word), left;
+		char *to;
+
+		if (row >= a.rows)
+			continue;
+		to = a.base + row * a.pitch + word * 16;
+		left = a.row_bytes - word * 16;
+		/*
+		 * The row ends inside a sector of 32 bytes. A later write-back of a partial sector
+		 * reads it first; a prefetch makes the reads overlap.
+		 */
+		if (left <= 16 && a.row_bytes % 32)
+			asm volatile("prefetch.global.L2 [%0];" ::"l"(to) : "memory");
+		if (left >= 16)
+			*(ulonglong2 *)to = v;
+		else
+			store_part(to, (unsigned)left, p);
+	}
+}
+
+static unsigned most_blocks(uint64_t n)
+{
+	return n > BLOCKS_MOST ? BLOCKS_MOST : n ? (unsigned)n : 1;
+}
+
+static uint64_t quotient_up(uint64_t n, uint64_t by)
+{
+	return n / by + (n % by != 0);
 }
 
 static enum cua_status cuda_fill(struct cua_context *ctx, void *dst, size_t bytes,
 				 const struct cua__pattern *pattern)
 {
-	return cua__launch(ctx, fill_kernel, cua__grid(ctx, bytes / 16, TILE, BLOCKS_PER_PROCESSOR),
-			   BLOCK, 0, (char *)dst, bytes, *pattern);
+	return cua__launch(ctx, fill_kernel, most_blocks(quotient_up(bytes / 16, BLOCK)), BLOCK, 0,
+			   (char *)dst, bytes, *pattern);
 }
 
 static enum cua_status cuda_fill_rows(struct cua_context *ctx, void *base, size_t pitch,
 				      size_t row_bytes, size_t rows,
 				      const struct cua__pattern *pattern)
 {
-	uint64_t words = row_bytes / 16 + (row_bytes % 16 != 0);
-	uint64_t ranges = words / RANGE + (words % RANGE != 0);
-	uint64_t items = rows * ranges;
-	unsigned lanes_log2 = 0;
+	struct fill_rows a = {(char *)base, pitch, row_bytes, rows, quotient_up(row_bytes, 16)};
+	const bool narrow = a.words <= NARROW_WORDS;
 
-	while ((1u << lanes_log2) < BLOCK && ((uint64_t)1 << lanes_log2) < words)
-		lanes_log2++;
-	return cua__launch(ctx, fill_rows_kernel,
-			   cua__grid(ctx, items, BLOCK >> lanes_log2, BLOCKS_PER_PROCESSOR), BLOCK,
-			   0, (char *)base, pitch, row_bytes, items, ranges, lanes_log2, *pattern);
+	if (narrow) {
+		a.blocks = quotient_up(a.words * rows, ROWS_BLOCK);
+		a.ratio = UINT64_MAX / a.words + 1;
+	} else {
+		a.ratio = quotient_up(a.words, ROWS_BLOCK);
+		a.blocks = a.ratio * rows;
+	}
+	return cua__launch(ctx, narrow ? fill_rows_kernel<true> : fill_rows_kernel<false>,
+			   most_blocks(a.blocks), ROWS_BLOCK, 0, a, *pattern);
 }
 
 static enum cua_status cuda_copy_rows(struct cua_context *ctx, void *dst, size_t dst_pitch,

@@ -601,9 +601,10 @@ START_TEST(pitched)
 	try_pitched(ctx, &seed, 257, 3, 3, 1);
 	try_pitched(ctx, &seed, 64, 4, 4, 16);
 	try_pitched(ctx, &seed, 1, 3000, 1, 2);
-	/* rows longer than a segment of the GPU's fill, and than a unit of the CPU's */
+	/* rows that are longer than a block of the GPU's fill, and than a unit of the CPU's */
 	try_pitched(ctx, &seed, 32768, 2, 1, 1);
 	try_pitched(ctx, &seed, 32768 + 17, 2, 2, 1);
+	try_pitched(ctx, &seed, (1 << 20) + 17, 2, 1, 1);
 	try_pitched(ctx, &seed, 100001, 1, 1, 3);
 	try_pitched(ctx, &seed, 100001, 3, 1, 4);
 	try_pitched(ctx, &seed, test_quick() ? 3000 : 700001, 3, 1, 4);
