@@ -30,6 +30,7 @@
 
 #include <errno.h>
 #include <regex.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,6 +62,8 @@ struct bench_state {
 	int filtered, summarized, quick;
 	regex_t filter, summary;
 	double seconds, start; /* seconds 0: no limit of the whole benchmark */
+	double row_seconds;    /* time limit of a row then; 0: BENCH_ROW_SECONDS */
+	uint64_t size;         /* bytes of the arrays; 0: not given */
 	int planned, done;     /* rows; planned 0: unknown */
 	char name[24];         /* of the benchmark */
 	char unit[16];
@@ -241,7 +244,8 @@ static inline int bench_rows_left(const struct bench_state *s)
 static inline struct stats_plan bench_stats_plan(void)
 {
 	const struct bench_state *s = bench_env();
-	struct stats_plan plan = {BENCH_RUNS, STATS_SAMPLES, 1, BENCH_ROW_SECONDS};
+	struct stats_plan plan = {BENCH_RUNS, STATS_SAMPLES, 1,
+				  s->row_seconds > 0 ? s->row_seconds : BENCH_ROW_SECONDS};
 
 	if (s->quick) {
 		plan.most = BENCH_RUNS;

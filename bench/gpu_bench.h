@@ -13,6 +13,7 @@
 #include <cuda_runtime.h>
 #include <cuatomic/version.h>
 
+#include "bench_nvml.h"
 #include "bench_table.h"
 
 struct options {
@@ -53,6 +54,37 @@ static inline struct options parse_options(int argc, char **argv, const char *na
 	return o;
 }
 
+/* ---- clocks ---- */
+
+static struct nvmlDevice_st *nvml_handle;
+
+static inline void read_clock(struct bench_machine_state *state)
+{
+	char text[NVML_REASONS_SIZE];
+	unsigned mhz;
+	uint64_t reasons;
+
+	if (nvml_sm_clock(nvml_handle, &mhz))
+		state->sm_mhz = mhz;
+	if (nvml_memory_clock(nvml_handle, &mhz))
+		state->memory_mhz = mhz;
+	state->knows_throttle = nvml_throttle_reasons(nvml_handle, &reasons);
+	if (state->knows_throttle) {
+		nvml_throttle_text(reasons, text);
+		snprintf(state->throttle, sizeof(state->throttle), "%.*s",
+			 (int)sizeof(state->throttle) - 1, text);
+	}
+}
+
+/* Records the clocks of each row, if NVML knows the first device. */
+static inline void watch_clock(void)
+{
+	char pci_id[NVML_PCI_SIZE];
+
+	if (!cudaDeviceGetPCIBusId(pci_id, sizeof(pci_id), 0) && nvml_device(pci_id, &nvml_handle))
+		bench_env()->clock = read_clock;
+}
+
 /* Prints the head of the output. Ends the program if there is no device. */
 static inline cudaDeviceProp print_head(const char *name)
 {
@@ -78,6 +110,7 @@ static inline cudaDeviceProp print_head(const char *name)
 		driver, driver_cuda / 1000, driver_cuda % 1000 / 10, runtime / 1000,
 		runtime % 1000 / 10, __CUDACC_VER_MAJOR__, __CUDACC_VER_MINOR__,
 		__CUDACC_VER_BUILD__, CUA_CUDA_ARCHS, CUA_VERSION_STRING);
+	watch_clock();
 	bench_program(name);
 	bench_head("device", device.name);
 	bench_head("driver", driver);
@@ -146,7 +179,7 @@ __device__ static inline void textbook_release(struct textbook_lock *l)
 	atomicExch(&l->word, 0);
 }
 
-static __device__ inline uint64_t mix(uint64_t z)
+static __host__ __device__ inline uint64_t mix(uint64_t z)
 {
 	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
 	z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
