@@ -21,7 +21,7 @@
 
 #include <cuatomic/atomic_warp.h>
 
-#include "gpu_bench.h"
+#include "gpu_bench_contention.h"
 
 #define THREADS 256
 
@@ -438,6 +438,17 @@ static void spread(const char *where, uint64_t bytes)
 	table_end(&table);
 }
 
+static void contention(bool quick, unsigned processors)
+{
+	struct contention c = {&table, memory, sum, quick ? 8 : processors * 4, quick};
+
+	bench_env()->row_seconds = 0.2;
+	printf("by contention: %u blocks of %u threads, random addresses\n", c.blocks,
+	       CONTENTION_BLOCK);
+	contention_cases<true>(&c);
+	contention_cases<false>(&c);
+}
+
 int main(int argc, char **argv)
 {
 	struct options o = parse_options(argc, argv, "atomics", false);
@@ -454,6 +465,8 @@ int main(int argc, char **argv)
 	spread("32 MiB", (uint64_t)32 << 20);
 	if (!o.quick)
 		spread("1 GiB", (uint64_t)1 << 30);
+	if (!bench_env()->summarized)
+		contention(o.quick, (unsigned)device.multiProcessorCount);
 	cudaFree(memory);
 	cudaFree(sum);
 	return 0;
