@@ -884,6 +884,36 @@ static void finish_table(size_t n)
 	}
 }
 
+/* The cases that the summary lacks. */
+static void other_cases(void)
+{
+	const size_t Ki = 1 << 10, Mi = 1 << 20, Gi = 1 << 30;
+
+	sum_case<double, CUA_F64, OF_F64>(fitting(Gi, 8, 1));
+	dot_case(fitting(512 * Mi, 4, 2));
+	sum_case<float, CUA_F32, OF_F32>(fitting(33 * Mi, 4, 1));
+	dot_case(fitting(33 * Mi, 4, 2));
+	for (int wait = 0; wait < 2; wait++) {
+		set_timing(wait ? CALL_WAIT : IN_STREAM, wait ? 100 : 200);
+		sum_case<float, CUA_F32, OF_F32>(64 * Ki);
+		dot_case(64 * Ki);
+	}
+	set_timing(ONE_CALL, 1);
+	short_sum_case<__half, CUA_F16>(fitting(Gi, 2, 1));
+	short_sum_case<__nv_bfloat16, CUA_BF16>(fitting(Gi, 2, 1));
+	i32_case(fitting(256 * Mi, 4, 1));
+	min_cases(fitting(256 * Mi, 4, 1));
+	variance_case(fitting(256 * Mi, 4, 1));
+	norm_case(fitting(256 * Mi, 8, 1));
+	complex_case(fitting(256 * Mi, 8, 2));
+	for (size_t mean = 10; mean <= 100000; mean *= 10)
+		segment_cases(fitting(256 * Mi, 16, 1), mean);
+
+	finish_table(fitting(33 * Mi, 4, 1));
+	set_timing(IN_STREAM, 50);
+	finish_table(64 * Ki);
+}
+
 int main(int argc, char **argv)
 {
 	const size_t Ki = 1 << 10, Mi = 1 << 20, Gi = 1 << 30;
@@ -918,29 +948,8 @@ int main(int argc, char **argv)
 	table_columns("GB/s", "a call");
 	set_timing(ONE_CALL, 1);
 	sum_case<float, CUA_F32, OF_F32>(fitting(Gi, 4, 1));
-	sum_case<double, CUA_F64, OF_F64>(fitting(Gi, 8, 1));
-	dot_case(fitting(512 * Mi, 4, 2));
-	sum_case<float, CUA_F32, OF_F32>(fitting(33 * Mi, 4, 1));
-	dot_case(fitting(33 * Mi, 4, 2));
-	for (int wait = 0; wait < 2; wait++) {
-		set_timing(wait ? CALL_WAIT : IN_STREAM, wait ? 100 : 200);
-		sum_case<float, CUA_F32, OF_F32>(64 * Ki);
-		dot_case(64 * Ki);
-	}
-	set_timing(ONE_CALL, 1);
-	short_sum_case<__half, CUA_F16>(fitting(Gi, 2, 1));
-	short_sum_case<__nv_bfloat16, CUA_BF16>(fitting(Gi, 2, 1));
-	i32_case(fitting(256 * Mi, 4, 1));
-	min_cases(fitting(256 * Mi, 4, 1));
-	variance_case(fitting(256 * Mi, 4, 1));
-	norm_case(fitting(256 * Mi, 8, 1));
-	complex_case(fitting(256 * Mi, 8, 2));
-	for (size_t mean = 10; mean <= 100000; mean *= 10)
-		segment_cases(fitting(256 * Mi, 16, 1), mean);
-
-	finish_table(fitting(33 * Mi, 4, 1));
-	set_timing(IN_STREAM, 50);
-	finish_table(64 * Ki);
+	if (!bench_env()->summarized)
+		other_cases();
 
 	cua_context_destroy(ctx);
 	cudaFree(memory);

@@ -335,15 +335,17 @@ int main(int argc, char **argv)
 	printf("f32, normally distributed or as named; %zu elements, or %zu rows of 64 to %zu targets\n",
 	       many, some * 4, some);
 	table_columns("G/s", "a call");
-	scatter_case(many, many, 1, uniform);
-	scatter_case(many, many, 1, flat);
-	scatter_case(many, many, 1, wide);
 	scatter_case(many, some, 1, uniform);
-	scatter_case(many, some, 1, steep);
-	scatter_case(many, Ki, 1, uniform);
-	scatter_case(many, Ki, 1, steep);
-	scatter_case(some * 4, some, 64, uniform);
-	scatter_case(some * 4, some, 64, flat);
+	if (!bench_env()->summarized) {
+		scatter_case(many, many, 1, uniform);
+		scatter_case(many, many, 1, flat);
+		scatter_case(many, many, 1, wide);
+		scatter_case(many, some, 1, steep);
+		scatter_case(many, Ki, 1, uniform);
+		scatter_case(many, Ki, 1, steep);
+		scatter_case(some * 4, some, 64, uniform);
+		scatter_case(some * 4, some, 64, flat);
+	}
 	cua_append_destroy(spills);
 	cua_context_destroy(ctx);
 	cudaFree(cells);
