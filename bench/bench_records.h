@@ -7,6 +7,8 @@
  * CUATOMIC_BENCH_FILTER    extended regular expression; only rows whose "bench/case/way" matches
  * CUATOMIC_BENCH_SUMMARY   another expression that the rows must match as well
  * CUATOMIC_BENCH_SECONDS   time limit of the whole benchmark
+ * CUATOMIC_BENCH_SIZE      bytes of the arrays, or of the largest footprint, of the benchmarks of
+ *                          memory; a suffix K, M or G is a power of 1024
  *
  * A record is a line of fields that are separated by tabs. In a field, "\\", "\t" and "\n" are
  * a backslash, a tab and a line break. The first field is the kind of the record:
@@ -42,9 +44,12 @@
 #define BENCH_ENV_FILTER "CUATOMIC_BENCH_FILTER"
 #define BENCH_ENV_SECONDS "CUATOMIC_BENCH_SECONDS"
 #define BENCH_ENV_SUMMARY "CUATOMIC_BENCH_SUMMARY"
+#define BENCH_ENV_SIZE "CUATOMIC_BENCH_SIZE"
 
 /* The time limit of a row without CUATOMIC_BENCH_SECONDS. */
 #define BENCH_ROW_SECONDS 1.0
+/* The largest CUATOMIC_BENCH_SIZE. */
+#define BENCH_MOST_BYTES ((uint64_t)1 << 46)
 /* The rows that a benchmark without a plan is expected to have, and the least that remain. */
 #define BENCH_ROWS_UNPLANNED 64
 #define BENCH_ROWS_REMAIN 16
@@ -88,6 +93,23 @@ static inline const char *bench_env_text(const char *name)
 	return text && *text ? text : NULL;
 }
 
+/* Parses a number of bytes with a suffix. Returns whether it is from 1 to BENCH_MOST_BYTES. */
+static inline int bench_parse_size(const char *text, uint64_t *size)
+{
+	const char *suffix = text + strspn(text, "0123456789");
+	const int shift = *suffix == 'K' ? 10 : *suffix == 'M' ? 20 : *suffix == 'G' ? 30 : 0;
+	uint64_t bytes;
+
+	if (suffix == text || suffix[shift ? 1 : 0])
+		return 0;
+	errno = 0;
+	bytes = strtoull(text, NULL, 10);
+	if (errno || !bytes || bytes > BENCH_MOST_BYTES >> shift)
+		return 0;
+	*size = bytes << shift;
+	return 1;
+}
+
 /* Reads an expression. Returns whether there is one. */
 static inline int bench_env_expression(const char *name, regex_t *expression)
 {
@@ -120,6 +142,9 @@ static inline struct bench_state *bench_env(void)
 	}
 	s->filtered = bench_env_expression(BENCH_ENV_FILTER, &s->filter);
 	s->summarized = bench_env_expression(BENCH_ENV_SUMMARY, &s->summary);
+	text = bench_env_text(BENCH_ENV_SIZE);
+	if (text && !bench_parse_size(text, &s->size))
+		bench_env_refuse(BENCH_ENV_SIZE, text);
 	text = bench_env_text(BENCH_ENV_SECONDS);
 	if (text) {
 		s->seconds = strtod(text, &end);

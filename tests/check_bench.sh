@@ -9,7 +9,7 @@ set -uo pipefail
 . "${top_srcdir:?}/tests/cli_runs.sh"
 # SIGQUIT must leave no file
 ulimit -c 0
-unset CUATOMIC_BENCH_RECORDS CUATOMIC_BENCH_FILTER CUATOMIC_BENCH_SECONDS CUATOMIC_BENCH_SUMMARY CUDA_VISIBLE_DEVICES
+unset CUATOMIC_BENCH_RECORDS CUATOMIC_BENCH_FILTER CUATOMIC_BENCH_SECONDS CUATOMIC_BENCH_SUMMARY CUATOMIC_BENCH_SIZE CUDA_VISIBLE_DEVICES
 exec </dev/null
 
 # refused STATUS NAME ARGUMENT...: bench ends with this status and one line on stderr, and prints nothing.
@@ -372,7 +372,7 @@ program locks <<'END'
 echo "$# $*"
 END
 program textbook <<'END'
-echo "$# $* $CUDA_VISIBLE_DEVICES $CUATOMIC_BENCH_SECONDS $CUATOMIC_BENCH_FILTER"
+echo "$# $* $CUDA_VISIBLE_DEVICES $CUATOMIC_BENCH_SECONDS $CUATOMIC_BENCH_FILTER $CUATOMIC_BENCH_SIZE"
 END
 runs 0 "arguments" "$cuatomic" bench -b cuda locks candidates 'a b' textbook -q
 says out "arguments" '^3 --quick candidates a b$'
@@ -404,9 +404,9 @@ runs 0 "list of names" "$cuatomic" bench --list locks scatter
 [ "$(cut -d ' ' -f 1 "$tmp/out" | tr '\n' ' ')" = "locks scatter " ] || fail "list of names: other names"
 
 runs 0 "device" "$cuatomic" bench --device=3 textbook --seconds=2.5 --filter=
-says out "device" '^0  3 2\.5 $'
+says out "device" '^0  3 2\.5  $'
 runs 0 "device of a list" env CUDA_VISIBLE_DEVICES=4,GPU-55,6 "$cuatomic" bench --device=1 textbook
-says out "device of a list" '^0  GPU-55  $'
+says out "device of a list" '^0  GPU-55   $'
 CUDA_VISIBLE_DEVICES=4 refused 1 "a hidden device" --device=1 textbook
 refused 2 "a device of the CPU" -b cpu --device=0 locks
 for n in '' -1 x 1x 1000; do
@@ -415,6 +415,15 @@ done
 for n in 0 -1 '' x 1x inf nan 0x10 1e3 90000 0.0000001; do
   refused 2 "seconds '$n'" --seconds="$n" -b cuda scatter
 done
+for n in 1:1 0123:123 4K:4096 3M:3145728 65536G:70368744177664 70368744177664:70368744177664; do
+  runs 0 "size ${n%:*}" "$cuatomic" bench -b cuda --size="${n%:*}" textbook
+  says out "size ${n%:*}" "^0 +${n#*:}\$"
+done
+for n in '' 0 0K -1 K x 1x 1KB 1k 1e3 1.5G ' 1' +1 65537G 70368744177665 67108865M 18446744073709551617 99999999999999999999G; do
+  refused 2 "size '$n'" --size="$n" -b cuda scatter
+done
+runs 0 "no size" env CUATOMIC_BENCH_SIZE=7 "$cuatomic" bench -b cuda textbook
+says out "no size" '^0 *$'
 runs 0 "little time" "$cuatomic" bench -b cpu -t 1 locks --seconds=0.01 --filter='one thread/sem_t' --json
 cp "$tmp/out" "$tmp/b.json"
 python_says "little time" "$tmp/b.json" <<'END'
@@ -534,6 +543,10 @@ done
 maps=$(cd "$top_builddir/bench" && pwd)/bench-maps
 if [ -x "$maps" ]; then
   runs 2 "a bad descriptor" env CUATOMIC_BENCH_RECORDS=x "$maps" --quick --threads=1
+  for n in 0 1x 65537G; do
+    runs 2 "a bad size by hand" env CUATOMIC_BENCH_SIZE=$n "$maps" --quick --threads=1
+  done
+  runs 2 "a bad summary by hand" env CUATOMIC_BENCH_SUMMARY='(' "$maps" --quick --threads=1
   runs 2 "a bad filter by hand" env CUATOMIC_BENCH_FILTER='(' "$maps" --quick --threads=1
   runs 0 "records by hand" env CUATOMIC_BENCH_RECORDS=1 "$maps" --quick --threads=1
   says out "records by hand" '^%row	insert, 1 thread	cua_hashmap	ours	M/s		samples	[0-9.e+]+	'

@@ -632,7 +632,7 @@ completes '--atomics --help --json' cuatomic info ''
 completes '--help' cuatomic help ''
 completes 'append atomics group group-by hashmap histogram locks reduce scatter textbook' cuatomic bench ''
 completes 'locks' cuatomic bench --quick l
-completes '--backend= --compare --csv --device= --filter= --help --json --list --quick --seconds= --threads= --threshold=' \
+completes '--backend= --compare --csv --device= --filter= --help --json --list --quick --seconds= --size= --threads= --threshold=' \
   cuatomic bench --
 completes '--json' cuatomic bench locks --j
 completes "$tmp/binary" cuatomic bench locks --json = "$tmp/bin"

@@ -84,6 +84,7 @@ struct arguments {
 	struct bench_file json, csv;
 	const char *filter, *device; /* NULL: not given */
 	double seconds;              /* 0: not given */
+	uint64_t size;               /* 0: not given */
 	int list, compare;
 	double threshold; /* negative: not given */
 	int summary;      /* no benchmark is named */
@@ -91,7 +92,7 @@ struct arguments {
 	size_t n;
 };
 
-enum { JSON = 256, CSV, COMPARE, DEVICE, FILTER, LIST, SECONDS, THRESHOLD };
+enum { JSON = 256, CSV, COMPARE, DEVICE, FILTER, LIST, SECONDS, SIZE, THRESHOLD };
 
 static const struct option bench_options[] = {
 	{"json", optional_argument, NULL, JSON},
@@ -101,6 +102,7 @@ static const struct option bench_options[] = {
 	{"filter", required_argument, NULL, FILTER},
 	{"list", no_argument, NULL, LIST},
 	{"seconds", required_argument, NULL, SECONDS},
+	{"size", required_argument, NULL, SIZE},
 	{"threshold", required_argument, NULL, THRESHOLD},
 	{NULL, 0, NULL, 0},
 };
@@ -148,6 +150,14 @@ static int set_seconds(struct arguments *a, const char *value)
 	return TOOL_OK;
 }
 
+static int set_size(struct arguments *a, const char *value)
+{
+	if (!bench_parse_size(value, &a->size))
+		return tool_usage_error(
+			"'%s' is not a number of bytes (1 to 65536G; suffixes K, M and G)", value);
+	return TOOL_OK;
+}
+
 static int set_device(struct arguments *a, const char *value)
 {
 	if (!*value || value[strspn(value, "0123456789")] || strlen(value) > 3)
@@ -175,6 +185,7 @@ static int set_option(int option, const char *value, void *arguments)
 	case FILTER: return set_filter(a, value);
 	case LIST: a->list = 1; return TOOL_OK;
 	case SECONDS: return set_seconds(a, value);
+	case SIZE: return set_size(a, value);
 	default: return set_threshold(a, value);
 	}
 }
@@ -207,7 +218,8 @@ static int parse_requests(int argc, char **argv, struct arguments *a)
 /* Refuses options that exclude each other. */
 static int check_options(const struct arguments *a)
 {
-	const int runs = a->json.path || a->csv.path || a->filter || a->seconds > 0 || a->device;
+	const int runs =
+		a->json.path || a->csv.path || a->filter || a->seconds > 0 || a->size || a->device;
 
 	if (a->compare && (a->list || runs))
 		return tool_usage_error("option '--compare' runs no benchmark");
@@ -427,11 +439,18 @@ static int check_request(const struct request *q, int on_cpu, const char *why)
 /* Hands the options to the benchmarks. Only this command decides whether there are records. */
 static void set_environment(const struct arguments *a)
 {
+	char size[24];
+
 	unsetenv(BENCH_ENV_RECORDS);
 	if (a->filter)
 		setenv(BENCH_ENV_FILTER, a->filter, 1);
 	else
 		unsetenv(BENCH_ENV_FILTER);
+	snprintf(size, sizeof(size), "%llu", (unsigned long long)a->size);
+	if (a->size)
+		setenv(BENCH_ENV_SIZE, size, 1);
+	else
+		unsetenv(BENCH_ENV_SIZE);
 	/* each job has its time limit, and its rows of the summary */
 	unsetenv(BENCH_ENV_SECONDS);
 	unsetenv(BENCH_ENV_SUMMARY);

@@ -39,7 +39,7 @@ _cuatomic() {
     mapfile -t COMPREPLY < <(compgen -W "auto cpu cuda" -- "$current")
     return
     ;;
-  -g | --group | -t | --threads | --device | --filter | --seconds | --threshold)
+  -g | --group | -t | --threads | --device | --filter | --seconds | --size | --threshold)
     return
     ;;
   --csv | --json)
@@ -57,7 +57,7 @@ _cuatomic() {
     if [ "$command" = demo ]; then
       options="$options --group="
     else
-      options="$options --compare --csv --device= --filter= --json --list --quick --seconds= --threshold="
+      options="$options --compare --csv --device= --filter= --json --list --quick --seconds= --size= --threshold="
     fi
     mapfile -t COMPREPLY < <(compgen -W "$options" -- "$current")
     for word in "${COMPREPLY[@]}"; do

@@ -55,6 +55,7 @@ static const char help_text[] =
 	"      --json[=FILE]            as --csv, in JSON, with the machine and all samples\n"
 	"      --list                   list the benchmarks\n"
 	"      --seconds=S              time of each benchmark; without NAME, of all\n"
+	"      --size=BYTES             arrays of the benchmarks of memory; suffixes K, M and G\n"
 	"      --threshold=PERCENT      difference that --compare tolerates [5]\n"
 	"\n"
 	"Options of info:\n"

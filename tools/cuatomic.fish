@@ -29,6 +29,7 @@ complete -c cuatomic -n $measures -l filter -x -d 'only rows that match'
 complete -c cuatomic -n $measures -l json -d 'write the rows in JSON'
 complete -c cuatomic -n $measures -l list -d 'list the benchmarks'
 complete -c cuatomic -n $measures -l seconds -x -d 'time of each benchmark'
+complete -c cuatomic -n $measures -l size -x -d 'size of the arrays of the benchmarks of memory'
 complete -c cuatomic -n $measures -l threshold -x -d 'difference that --compare tolerates'
 complete -c cuatomic -n "$measures; and __fish_contains_opt compare" -F
 complete -c cuatomic -n "$measures; and not __fish_contains_opt compare" \

@@ -30,6 +30,7 @@ bench)
     '--list[list the benchmarks]' \
     '(-q --quick)'{-q,--quick}'[short runs, only to test the benchmarks]' \
     '--seconds=[time of each benchmark]:seconds: ' \
+    '--size=[size of the arrays of the benchmarks of memory]:bytes: ' \
     '--threshold=[difference that --compare tolerates]:percent: ' \
     $names
   ;;
