@@ -440,7 +440,7 @@ static void spread(const char *where, uint64_t bytes)
 
 static void contention(bool quick, unsigned processors)
 {
-	struct contention c = {&table, memory, sum, quick ? 8 : processors * 4, quick};
+	struct contention c = {&table, memory, sum, quick ? 8 : processors * 2, quick};
 
 	bench_env()->row_seconds = 0.2;
 	printf("by contention: %u blocks of %u threads, random addresses\n", c.blocks,

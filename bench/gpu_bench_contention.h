@@ -21,6 +21,8 @@
 #define GLOBAL_ADDRESSES (1u << 20)
 /* Microseconds of a run. */
 #define CONTENTION_US 1000.0
+/* Longer runs are only repeated twice. */
+#define CONTENTION_SLOW_MS 50
 
 enum contention_scope { SCOPE_BLOCK, SCOPE_GPU, SCOPE_SYSTEM };
 
@@ -216,24 +218,23 @@ static double contention_sum(const struct contention *c, unsigned addresses, uns
 	return total;
 }
 
-/* The operations of a thread in a run: as many as take CONTENTION_US. */
+/* The operations of a thread in a run: 1, or as many as take CONTENTION_US. */
 template <class OP, int SCOPE, bool SHARED>
-static unsigned contention_each(const struct contention *c, unsigned addresses, bool own)
+static unsigned contention_each(const struct contention *c, unsigned addresses, bool own,
+				bool *slow)
 {
 	typedef typename OP::type T;
 	cudaEvent_t start, end;
 	unsigned each = 1;
 	float ms = 0;
 
+	*slow = false;
 	if (c->quick)
 		return 4;
+	need(!cudaEventCreate(&start) && !cudaEventCreate(&end), "cudaEventCreate");
 	/* the first launch loads the kernel */
-	contention_kernel<OP, SCOPE, SHARED>
-		<<<c->blocks, CONTENTION_BLOCK>>>((T *)c->words, addresses, each, own, 0, c->total);
-	need(!cudaDeviceSynchronize() && !cudaEventCreate(&start) && !cudaEventCreate(&end),
-	     "cudaEventCreate");
-	while (each < 16384 && ms * 1e3 < CONTENTION_US / 4) {
-		each *= 4;
+	for (int i = 0; i < 2 || (each < 16384 && ms * 1e3 < CONTENTION_US / 4); i++) {
+		each *= i < 2 ? 1 : 4;
 		cudaEventRecord(start);
 		contention_kernel<OP, SCOPE, SHARED><<<c->blocks, CONTENTION_BLOCK>>>(
 			(T *)c->words, addresses, each, own, 0, c->total);
@@ -242,7 +243,8 @@ static unsigned contention_each(const struct contention *c, unsigned addresses, 
 	}
 	cudaEventDestroy(start);
 	cudaEventDestroy(end);
-	return ms * 1e3 > CONTENTION_US * 4 && each > 4 ? each / 4 : each;
+	*slow = ms > CONTENTION_SLOW_MS;
+	return each;
 }
 
 template <class OP, int SCOPE, bool SHARED>
@@ -251,15 +253,16 @@ static struct figure contention_measure(const struct contention *c, const char *
 {
 	typedef typename OP::type T;
 	typedef add_native<uint32_t, UINT32_MAX> count;
-	const unsigned each = contention_each<OP, SCOPE, SHARED>(c, addresses, own);
+	bool slow;
+	const unsigned each = contention_each<OP, SCOPE, SHARED>(c, addresses, own, &slow);
 	const double n = (double)c->blocks * CONTENTION_BLOCK * each, cap = OP::cap;
 
 	need(contention_sum<count, SCOPE, SHARED>(c, addresses, each, own, INFINITY) == n, way);
 	need(contention_sum<OP, SCOPE, SHARED>(c, addresses, each, own, INFINITY) ==
 		     contention_sum<count, SCOPE, SHARED>(c, addresses, each, own, cap),
 	     way);
-	return measure(
-		n, [] {},
+	return measure_runs(
+		n, slow ? 0 : 1, slow ? 3 : BENCH_RUNS, [] {},
 		[=] {
 			contention_kernel<OP, SCOPE, SHARED><<<c->blocks, CONTENTION_BLOCK>>>(
 				(T *)c->words, addresses, each, own, cap, c->total);

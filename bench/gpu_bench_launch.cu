@@ -17,6 +17,7 @@
 
 static int many;
 static unsigned *counter;
+static struct figure ceiling;
 
 /* Each launch adds 1, so that a launch that did not run is found. */
 static __global__ void add_one(unsigned *p)
@@ -34,19 +35,17 @@ static unsigned count(void)
 }
 
 /*
- * Adds a row: microseconds of one of `calls` calls of a sample. launches: what a call adds to the
+ * Returns microseconds of one of `calls` calls of a sample. launches: what a call adds to the
  * counter.
  */
 template <typename Call>
-static void time_row(enum table_kind kind, const char *way, int calls, unsigned launches, Call call)
+static struct figure time_calls(const char *way, int calls, unsigned launches, Call call)
 {
 	unsigned before;
 	uint64_t total = 0;
 	struct stats s;
 	double start;
 
-	if (!table_wants(table.name, way))
-		return;
 	need(!cudaDeviceSynchronize(), way);
 	before = count();
 	stats_begin(&s, bench_stats_plan());
@@ -58,7 +57,20 @@ static void time_row(enum table_kind kind, const char *way, int calls, unsigned 
 		total += (uint64_t)calls * launches;
 	} while (stats_add(&s, (stats_now() - start) * 1e6 / calls, stats_now()));
 	need(count() - before == (unsigned)total, way);
-	table_add(&table, kind, way, table_stats(&s));
+	return table_stats(&s);
+}
+
+template <typename Call>
+static void time_row(enum table_kind kind, const char *way, int calls, unsigned launches, Call call)
+{
+	if (table_wants(table.name, way))
+		table_add(&table, kind, way, time_calls(way, calls, launches, call));
+}
+
+static void begin_case(const char *name)
+{
+	table_begin(&table, name);
+	table_add(&table, TABLE_CEILING, "ceiling: node of a long graph", ceiling);
 }
 
 /* ---- kernels ---- */
@@ -67,8 +79,8 @@ static void kernel_rows(cudaStream_t stream)
 {
 	unsigned *p = counter;
 
-	table_begin(&table, "kernel");
-	time_row(TABLE_CEILING, "ceiling: in a row, 1 thread", many, 1,
+	begin_case("kernel");
+	time_row(TABLE_OURS, "in a row, 1 thread", many, 1,
 		 [=] { add_one<<<1, 1, 0, stream>>>(p); });
 	time_row(TABLE_OURS, "in a row, all multiprocessors", many, 1,
 		 [=] { add_one<<<processors, 1024, 0, stream>>>(p); });
@@ -110,28 +122,33 @@ static cudaGraphExec_t graph_of(cudaStream_t stream, int nodes)
 	return exec;
 }
 
+/* The time of a node: `many` nodes are a single launch. */
+static struct figure node_ceiling(cudaStream_t stream)
+{
+	cudaGraphExec_t graph = graph_of(stream, many);
+	struct figure f;
+	int node = 0;
+
+	f = time_calls("a long graph", many, 1, [&] {
+		if (node++ % many == 0)
+			need(!cudaGraphLaunch(graph, stream), "a graph");
+	});
+	cudaGraphExecDestroy(graph);
+	return f;
+}
+
 static void graph_rows(cudaStream_t stream)
 {
-	cudaGraphExec_t one = graph_of(stream, 1), long_one = graph_of(stream, many);
+	cudaGraphExec_t one = graph_of(stream, 1);
 
-	table_begin(&table, "graph");
+	begin_case("graph");
 	time_row(TABLE_OURS, "1 node, and wait", 1, 1, [=] {
 		need(!cudaGraphLaunch(one, stream) && !cudaStreamSynchronize(stream), "a graph");
 	});
 	time_row(TABLE_OURS, "1 node, in a row", many, 1,
 		 [=] { need(!cudaGraphLaunch(one, stream), "a graph"); });
-	{
-		/* the time of a node of a long graph: `many` launches are a single call */
-		int node = 0, n = many;
-
-		time_row(TABLE_OURS, "node of a long graph", many, 1, [=]() mutable {
-			if (node++ % n == 0)
-				need(!cudaGraphLaunch(long_one, stream), "a graph");
-		});
-	}
 	table_end(&table);
 	cudaGraphExecDestroy(one);
-	cudaGraphExecDestroy(long_one);
 }
 
 /* ---- waits ---- */
@@ -145,7 +162,7 @@ static void wait_rows(cudaStream_t stream)
 	need(!cudaEventCreateWithFlags(&event, cudaEventDisableTiming) &&
 		     !cudaMallocHost(&host, 64),
 	     "an event");
-	table_begin(&table, "wait");
+	begin_case("wait");
 	time_row(TABLE_OURS, "cudaStreamSynchronize, nothing queued", many, 0,
 		 [=] { need(!cudaStreamSynchronize(stream), "a wait"); });
 	time_row(TABLE_OURS, "event record and synchronize", 1, 0, [=] {
@@ -184,7 +201,7 @@ static void call_rows(cudaStream_t stream)
 		     !cua_context_set_stream(ctx, (struct CUstream_st *)stream) &&
 		     !cudaMalloc(&sum, 16) && !cudaMemset(x, 0, FILL_MOST),
 	     "a context");
-	table_begin(&table, "call");
+	begin_case("call");
 	for (size_t n = 1; n <= 65536; n *= 65536) {
 		char way[TABLE_NAME];
 
@@ -222,8 +239,9 @@ static void bench_launch(const struct options *o)
 	need(!cudaMalloc(&counter, 64) && !cudaMemset(counter, 0, 64) &&
 		     !cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking),
 	     "a stream");
-	bench_plan(5 + 3 + 5 + 4 + 6);
+	bench_plan(4 + 5 + 2 + 5 + 4 + 6);
 	table_columns("us", "");
+	ceiling = node_ceiling(stream);
 	kernel_rows(stream);
 	graph_rows(stream);
 	wait_rows(stream);

@@ -480,12 +480,15 @@ static uint64_t node_after(uint64_t at, uint64_t steps, uint64_t mask)
 }
 
 /* Adds a row of times, in ns, with the cycles as the note. */
-static void add_times(enum table_kind kind, const char *way, struct stats *s, double cycles)
+static struct figure add_times(enum table_kind kind, const char *way, struct stats *s,
+			       double cycles)
 {
+	struct figure f = table_stats(s);
 	char note[32];
 
 	snprintf(note, sizeof(note), "%.0f cycles", cycles);
-	table_add_note(&table, kind, way, table_stats(s), note);
+	table_add_note(&table, kind, way, f, note);
+	return f;
 }
 
 static void chase_row(enum table_kind kind, const char *way, uint64_t bytes, unsigned hops,
@@ -763,13 +766,14 @@ template <bool CAS> static __global__ void shared_kernel(unsigned n, struct time
 }
 
 template <typename Launch>
-static void times_row(const char *way, unsigned n, uint64_t last, struct times *t, Launch launch)
+static struct figure times_row(enum table_kind kind, const char *way, unsigned n, uint64_t last,
+			       struct times *t, Launch launch)
 {
 	struct times got;
 	struct stats s;
 
 	if (!table_wants(table.name, way))
-		return;
+		return {};
 	stats_begin(&s, bench_stats_plan());
 	do {
 		need(!cudaMemset(memory, 0, 256), "cudaMemset");
@@ -777,7 +781,7 @@ static void times_row(const char *way, unsigned n, uint64_t last, struct times *
 		need(!cudaMemcpy(&got, t, sizeof(got), cudaMemcpyDeviceToHost), way);
 		need(got.last == last, way);
 	} while (stats_add(&s, (double)got.ns / n, stats_now()));
-	add_times(TABLE_OURS, way, &s, (double)got.cycles / n);
+	return add_times(kind, way, &s, (double)got.cycles / n);
 }
 
 template <class OP, int S> static void scope_row(const char *name, unsigned n, struct times *t)
@@ -785,7 +789,7 @@ template <class OP, int S> static void scope_row(const char *name, unsigned n, s
 	char way[TABLE_NAME];
 
 	snprintf(way, sizeof(way), "%s, %s", name, scope_names[S]);
-	times_row(way, n, OP::last(n + 16), t,
+	times_row(TABLE_OURS, way, n, OP::last(n + 16), t,
 		  [=] { operations_kernel<OP, S><<<1, 1>>>((uint64_t *)memory, n, t); });
 }
 
@@ -799,6 +803,7 @@ template <class OP> static void scope_rows(const char *name, unsigned n, struct 
 static void bench_latency(const struct options *o)
 {
 	const unsigned hops = o->quick ? 256 : 8192;
+	struct figure ceiling;
 	struct times *t;
 	struct chase *c;
 	char way[24];
@@ -806,9 +811,12 @@ static void bench_latency(const struct options *o)
 
 	allocate(o);
 	need(!cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0), "attribute");
-	bench_plan(1 + n_footprints + 3 * 9 + (major >= 9 ? 3 : 0) + 2 + 6);
+	bench_plan(1 + n_footprints + 3 * 9 + (major >= 9 ? 3 : 0) + 3 + 7);
 	t = (struct times *)device_memory(sizeof(*t));
 	c = (struct chase *)device_memory(sizeof(*c));
+	const auto load = [=] {
+		operations_kernel<load_relaxed, GPU><<<1, 1>>>((uint64_t *)memory, hops, t);
+	};
 	table_columns("ns", "");
 
 	table_begin(&table, "load by footprint");
@@ -818,8 +826,10 @@ static void bench_latency(const struct options *o)
 	table_end(&table);
 
 	table_begin(&table, "atomics");
-	times_row("add, shared", hops, hops, t, [=] { shared_kernel<false><<<1, 1>>>(hops, t); });
-	times_row("CAS 32 bits, shared", hops, hops, t,
+	ceiling = times_row(TABLE_CEILING, "ceiling: a load from the L2", hops, 0, t, load);
+	times_row(TABLE_OURS, "add, shared", hops, hops, t,
+		  [=] { shared_kernel<false><<<1, 1>>>(hops, t); });
+	times_row(TABLE_OURS, "CAS 32 bits, shared", hops, hops, t,
 		  [=] { shared_kernel<true><<<1, 1>>>(hops, t); });
 	scope_rows<load_relaxed>("load, relaxed", hops, t);
 	scope_rows<load_acquire>("load, acquire", hops, t);
@@ -835,6 +845,7 @@ static void bench_latency(const struct options *o)
 	table_end(&table);
 
 	table_begin(&table, "fences");
+	table_add(&table, TABLE_CEILING, "ceiling: a load from the L2", ceiling);
 	scope_rows<fence_acq_rel>("acq_rel", hops, t);
 	scope_rows<fence_sc>("sc", hops, t);
 	table_end(&table);
