@@ -9,7 +9,7 @@ set -uo pipefail
 . "${top_srcdir:?}/tests/cli_runs.sh"
 # SIGQUIT must leave no file
 ulimit -c 0
-unset CUATOMIC_BENCH_RECORDS CUATOMIC_BENCH_FILTER CUATOMIC_BENCH_SECONDS CUATOMIC_BENCH_SUMMARY CUATOMIC_BENCH_SIZE CUDA_VISIBLE_DEVICES
+unset CUATOMIC_BENCH_RECORDS CUATOMIC_BENCH_FILTER CUATOMIC_BENCH_SECONDS CUATOMIC_BENCH_SUMMARY CUATOMIC_BENCH_SIZE CUATOMIC_DATA_DIR CUDA_VISIBLE_DEVICES
 exec </dev/null
 
 # refused STATUS NAME ARGUMENT...: bench ends with this status and one line on stderr, and prints nothing.
@@ -783,6 +783,70 @@ if grep -q '^#define HAVE_JANSSON 1' "$top_builddir/config.h"; then
   says out "extreme values" '^SLOWER +>\+99999 % 1\.000e-300 1\.000e\+300 ns +b/c/t$'
   refused 1 "an overflow" --compare "$tmp/before.json" <(echo '{"schema": 1, "rows": [{"median": 1e999}]}')
 
+  # A run is compared with a reference.
+  program group <<'END'
+record %head device 'A GPU'
+record %columns M/s ""
+row c equal ours 100 100 100 100 100 100
+row c slow ours 90 90 90 90 90 90
+row c new ours 1 1 1 1 1 1
+record %row c few ours GB/s "" samples 1 2
+END
+  reference() { # reference GPU-AS-JSON SLOW
+    printf '{"schema": 1, "machine": {"gpu": %s}, "rows": [' "$1"
+    printf '{"bench": "group", "case": "c", "way": "%s", "median": %s, "low": %s, "high": %s, "unit": "GB/s"},' \
+      equal 100 99 101 slow "$2" "$2" "$2" gone 1 1 1
+    printf '{"bench": "group", "case": "c", "way": "few", "median": 9, "low": 9, "high": 9, "unit": "GB/s"}]}\n'
+  }
+  mkdir "$tmp/data"
+  export CUATOMIC_DATA_DIR=$tmp/data
+  reference '"A GPU"' 100 >"$tmp/data/REF.json"
+  runs 1 "against" "$cuatomic" bench -b cuda group --against=REF
+  [ ! -s "$tmp/err" ] || fail "against: something on stderr"
+  says out "against" '^c +new '
+  sed -n '/^verdict/,$p' "$tmp/out" >"$tmp/lines"
+  cat >"$tmp/expected" <<END
+verdict      change    before     after unit   row
+SAME         +0.0 %     100.0     100.0 GB/s   group/c/equal
+SLOWER      -10.0 %     100.0     90.00 GB/s   group/c/slow
+UNCLEAR     -83.3 %     9.000     1.500 GB/s   group/c/few
+1 of 3 rows are at least 5 % slower than in $tmp/data/REF.json
+END
+  diff "$tmp/expected" "$tmp/lines" || fail "against: other verdicts"
+  runs 0 "against, a large threshold" "$cuatomic" bench -b cuda group --against="$tmp/data/REF.json" --threshold=20 \
+    --json="$tmp/b.json"
+  says out "against, a large threshold" "^0 of 3 rows are at least 20 % slower than in $tmp/data/REF.json\$"
+  runs 1 "against, in the folder" sh -c 'cd "$1" && shift && exec "$@"' - "$tmp/data" "$cuatomic" bench -b cuda group \
+    --against=REF.json
+  says out "against, in the folder" '^1 of 3 rows .* than in REF\.json$'
+  runs 0 "against itself" "$cuatomic" bench -b cuda group --against="$tmp/b.json"
+  says out "against itself" '^0 of 4 rows '
+  reference '"B"' 90 >"$tmp/data/B.json"
+  runs 0 "against another GPU" "$cuatomic" bench -b cuda group --against=B
+  [ "$(cat "$tmp/err")" = "cuatomic: $tmp/data/B.json: its GPU is 'B', this run is of 'A GPU'" ] ||
+    fail "against another GPU: stderr"
+  reference null 90 >"$tmp/data/B.json"
+  runs 0 "against a CPU" "$cuatomic" bench -b cuda group --against=B
+  says err "against a CPU" "B.json: its GPU is none, this run is of 'A GPU'\$"
+  runs 1 "against no row in common" "$cuatomic" bench -b cuda scatter --against=B
+  says err "against no row in common" 'B\.json and this run have no row in common$'
+  refused 1 "against a missing name" -b cuda group --against=MISSING
+  says err "against a missing name" "^cuatomic: $tmp/data/MISSING.json: .*No such file"
+  refused 1 "against a missing file" -b cuda group --against="$tmp/missing.json"
+  echo '{' >"$tmp/data/BAD.json"
+  refused 1 "against a malformed file" -b cuda group --against=BAD
+  refused 2 "against nothing" -b cuda group --against=
+  refused 2 "against, JSON on stdout" -b cuda group --against=REF --json
+  refused 2 "against and compare" --against=REF --compare a b
+  program group <<'END'
+record %head device 'A GPU'
+record %columns M/s ""
+row c slow ours 90 90 90 90 90 90
+exit 3
+END
+  runs 1 "against, a failure" "$cuatomic" bench -b cuda group --against=REF --threshold=50
+  says out "against, a failure" '^0 of 1 rows '
+
   echo '{"schema": 1, "rows": []}' >"$tmp/none.json"
   runs 1 "no row in common" "$cuatomic" bench --compare "$tmp/none.json" "$tmp/after.json"
   says err "no row in common" "^cuatomic: $tmp/none.json and $tmp/after.json have no row in common\$"
@@ -807,6 +871,8 @@ if grep -q '^#define HAVE_JANSSON 1' "$top_builddir/config.h"; then
 else
   refused 1 "compare without a reader" --compare "$tmp/before.json" "$tmp/after.json"
   says err "compare without a reader" 'this build has no JSON reader'
+  refused 1 "against without a reader" -b cuda scatter --against="$tmp/before.json"
+  says err "against without a reader" '--against: this build has no JSON reader'
 fi
 refused 2 "compare one file" --compare "$tmp/before.json"
 refused 2 "compare three files" --compare a b c

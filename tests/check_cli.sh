@@ -175,7 +175,7 @@ table() {
   shift 2
   says out "$what" '^case +way +(M|GB)/s +\(least to most\) +x peer +of ceiling'
   for way; do
-    [ "$(grep -Ec "^$case +$way +[0-9.]+ \([0-9.]+ to [0-9.]+\) +[0-9.-]+ +[0-9.]+" "$tmp/out")" = 1 ] ||
+    [ "$(grep -Ec "^$case +$way +[0-9.e-]+ \([0-9.e-]+ to [0-9.e-]+\) +[0-9.-]+ +[0-9.]+" "$tmp/out")" = 1 ] ||
       fail "$what: not one row '$case', '$way'"
   done
   grep -Eq "^$case .*\) +1\.00 " "$tmp/out" || fail "$what: $case has no best peer"
@@ -218,7 +218,7 @@ for threads in 1 3; do
         "a loop, one thread" "cua_filter_array in order, one thread" \
         "cua_filter_array in order, all threads" "cua_filter_array, all threads"
     done
-    says out "bench append, $threads" "^f32, 50 % by flags +cua_filter_append, all threads +[0-9.]+ \("
+    says out "bench append, $threads" "^f32, 50 % by flags +cua_filter_append, all threads +[0-9.e-]+ \("
   fi
 done
 
@@ -269,13 +269,13 @@ for threads in 1 3; do
     done
     for type in f16 bf16; do
       for mode in FAST FIXED; do
-        says out "bench reduce, $threads" "^sum $type to f32 +cua_reduce, $mode +[0-9.]+ \("
-        says out "bench reduce, $threads" "^dot $type to f32 +cua_reduce, $mode +[0-9.]+ \("
+        says out "bench reduce, $threads" "^sum $type to f32 +cua_reduce, $mode +[0-9.e-]+ \("
+        says out "bench reduce, $threads" "^dot $type to f32 +cua_reduce, $mode +[0-9.e-]+ \("
       done
     done
     # an unavailable way has no figures, and ends nothing
     for case in "sum f32" "dot f64" "sum bf16 to f32"; do
-      says out "bench reduce, $threads" "^$case +cua_reduce, EXACT +([0-9.]+ \(|- not available )"
+      says out "bench reduce, $threads" "^$case +cua_reduce, EXACT +([0-9.e-]+ \(|- not available )"
     done
   fi
 done
@@ -354,7 +354,7 @@ if [ -x "$programs/bench-maps" ]; then
       for case in insert "find hits" "find misses"; do
         for threads in "1 thread" "2 threads"; do
           says out "bench hashmap with peers" \
-            "^$case, $threads +$1 +[0-9.]+ \([0-9.]+ to [0-9.]+\) \* +[0-9.]+ "
+            "^$case, $threads +$1 +[0-9.e-]+ \([0-9.]+ to [0-9.]+\) \* +[0-9.]+ "
         done
       done
     }
@@ -632,11 +632,12 @@ completes '--atomics --help --json' cuatomic info ''
 completes '--help' cuatomic help ''
 completes 'append atomics group group-by hashmap histogram locks reduce scatter textbook' cuatomic bench ''
 completes 'locks' cuatomic bench --quick l
-completes '--backend= --compare --csv --device= --filter= --help --json --list --quick --seconds= --size= --threads= --threshold=' \
+completes '--against= --backend= --compare --csv --device= --filter= --help --json --list --quick --seconds= --size= --threads= --threshold=' \
   cuatomic bench --
 completes '--json' cuatomic bench locks --j
 completes "$tmp/binary" cuatomic bench locks --json = "$tmp/bin"
 completes "$tmp/binary" cuatomic bench --compare "$tmp/bin"
+completes "$tmp/binary" cuatomic bench --against = "$tmp/bin"
 completes 'locks' cuatomic bench --json l
 completes '' cuatomic bench --filter = lo
 completes 'cpu' cuatomic bench --backend = cp

@@ -83,19 +83,22 @@ struct arguments {
 	struct tool_options options;
 	struct bench_file json, csv;
 	const char *filter, *device; /* NULL: not given */
+	const char *against;         /* name of a reference; NULL: not given */
 	double seconds;              /* 0: not given */
 	uint64_t size;               /* 0: not given */
 	int list, compare;
 	double threshold; /* negative: not given */
-	int summary;      /* no benchmark is named */
+	struct bench_reference *reference;
+	int summary; /* no benchmark is named */
 	struct request *requests;
 	size_t n;
 };
 
-enum { JSON = 256, CSV, COMPARE, DEVICE, FILTER, LIST, SECONDS, SIZE, THRESHOLD };
+enum { JSON = 256, AGAINST, CSV, COMPARE, DEVICE, FILTER, LIST, SECONDS, SIZE, THRESHOLD };
 
 static const struct option bench_options[] = {
 	{"json", optional_argument, NULL, JSON},
+	{"against", required_argument, NULL, AGAINST},
 	{"csv", optional_argument, NULL, CSV},
 	{"compare", no_argument, NULL, COMPARE},
 	{"device", required_argument, NULL, DEVICE},
@@ -166,6 +169,14 @@ static int set_device(struct arguments *a, const char *value)
 	return TOOL_OK;
 }
 
+static int set_against(struct arguments *a, const char *value)
+{
+	if (!*value)
+		return tool_usage_error("option '--against' needs the name of a reference");
+	a->against = value;
+	return TOOL_OK;
+}
+
 static int set_threshold(struct arguments *a, const char *value)
 {
 	if (!parse_number(value, 1000, &a->threshold))
@@ -180,6 +191,7 @@ static int set_option(int option, const char *value, void *arguments)
 	switch (option) {
 	case JSON: return set_file(&a->json, value, "json");
 	case CSV: return set_file(&a->csv, value, "csv");
+	case AGAINST: return set_against(a, value);
 	case COMPARE: a->compare = 1; return TOOL_OK;
 	case DEVICE: return set_device(a, value);
 	case FILTER: return set_filter(a, value);
@@ -218,13 +230,16 @@ static int parse_requests(int argc, char **argv, struct arguments *a)
 /* Refuses options that exclude each other. */
 static int check_options(const struct arguments *a)
 {
-	const int runs =
-		a->json.path || a->csv.path || a->filter || a->seconds > 0 || a->size || a->device;
+	const int runs = a->json.path || a->csv.path || a->filter || a->seconds > 0 || a->size ||
+			 a->device || a->against;
 
 	if (a->compare && (a->list || runs))
 		return tool_usage_error("option '--compare' runs no benchmark");
-	if (a->threshold >= 0 && !a->compare)
-		return tool_usage_error("option '--threshold' needs '--compare'");
+	if (a->threshold >= 0 && !a->compare && !a->against)
+		return tool_usage_error("option '--threshold' needs '--compare' or '--against'");
+	if (a->against && (is_stdout(&a->json) || is_stdout(&a->csv)))
+		return tool_usage_error(
+			"option '--against' needs standard output for the verdicts");
 	if (a->list && (a->json.path || a->csv.path))
 		return tool_usage_error("option '--list' writes no file");
 	if (a->device && !a->options.cuda)
@@ -511,7 +526,12 @@ static int run_requests(const struct arguments *a, int on_cpu, struct results *r
 	return worst;
 }
 
-/* Opens the files, runs the benchmarks, and writes the files. */
+static double threshold_of(const struct arguments *a)
+{
+	return (a->threshold < 0 ? 5 : a->threshold) / 100;
+}
+
+/* Opens the files, runs the benchmarks, writes the files, and compares with the reference. */
 static int measure(struct arguments *a, int on_cpu, const char *why)
 {
 	const int prints = !is_stdout(&a->json) && !is_stdout(&a->csv);
@@ -538,6 +558,8 @@ static int measure(struct arguments *a, int on_cpu, const char *why)
 	if (a->csv.stream)
 		bench_write_csv(a->csv.stream, &r);
 	finished = bench_file_finish(&a->json) | bench_file_finish(&a->csv);
+	if (a->reference && r.n && !bench_caught_signal())
+		finished |= bench_reference_judge(a->reference, &r, threshold_of(a));
 	results_free(&r);
 	bench_raise_signal();
 	return status ? status : finished;
@@ -575,10 +597,16 @@ static int run_benchmarks(struct arguments *a)
 		status = add_summary(a, on_cpu);
 	for (size_t i = 0; i < a->n && !status && !a->summary; i++)
 		status = check_request(&a->requests[i], on_cpu, why);
+	if (!status && a->against) {
+		a->reference = bench_reference_open(a->against);
+		status = a->reference ? TOOL_OK : TOOL_FAILED;
+	}
 	if (status)
 		return status;
 	set_environment(a);
-	return measure(a, on_cpu, why);
+	status = measure(a, on_cpu, why);
+	bench_reference_close(a->reference);
+	return status;
 }
 
 int tool_bench(int argc, char **argv)
@@ -589,8 +617,7 @@ int tool_bench(int argc, char **argv)
 	if (status)
 		;
 	else if (a.compare)
-		status = bench_compare(argv[optind], argv[optind + 1],
-				       (a.threshold < 0 ? 5 : a.threshold) / 100);
+		status = bench_compare(argv[optind], argv[optind + 1], threshold_of(&a));
 	else if (a.list)
 		print_list(&a);
 	else

@@ -118,4 +118,16 @@ void bench_write_csv(FILE *f, const struct results *r);
 /* Compares two files of bench_write_json. Returns the exit status of the command. */
 int bench_compare(const char *before, const char *after, double threshold);
 
+/* A file of bench_write_json that a run is compared with. */
+struct bench_reference;
+
+/*
+ * Reads a reference: a path that has a '/' or ends in .json, or the name of an installed file.
+ * Reports an error and returns NULL.
+ */
+struct bench_reference *bench_reference_open(const char *name);
+void bench_reference_close(struct bench_reference *ref);
+/* Prints the verdicts of the rows in both. Returns TOOL_FAILED if a row is slower. */
+int bench_reference_judge(struct bench_reference *ref, const struct results *r, double threshold);
+
 #endif /* CUATOMIC_BENCH_COMMAND_H */

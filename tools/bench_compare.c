@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* `cuatomic bench --compare`: the rows of two JSON files. */
+/* `cuatomic bench --compare` and `--against`: the rows of two JSON files, or of a file and a run. */
 #ifdef HAVE_CONFIG_H
 #include "config.h"
 #endif
@@ -11,6 +11,10 @@
 
 #ifdef HAVE_JANSSON
 #include <jansson.h>
+
+#ifndef CUATOMIC_DATADIR
+#define CUATOMIC_DATADIR "/usr/local/share/cuatomic"
+#endif
 
 /* The members of a row that the comparison uses. They belong to the document. */
 struct compared {
@@ -184,10 +188,11 @@ static void print_alone(const struct document *d)
 	}
 }
 
-/* Prints the rows of both. Returns the exit status. */
-static int compare_rows(struct document *a, struct document *b, double threshold)
+/* Prints the rows of both, and counts their verdicts. Returns the number of rows in both. */
+static size_t judge_rows(struct document *a, struct document *b, double threshold,
+			 size_t counts[UNCLEAR + 1])
 {
-	size_t counts[UNCLEAR + 1] = {0}, pairs = 0;
+	size_t pairs = 0;
 
 	printf("%-8s %10s %9s %9s %-6s %s\n", "verdict", "change", "before", "after", "unit",
 	       "row");
@@ -208,14 +213,27 @@ static int compare_rows(struct document *a, struct document *b, double threshold
 			print_name(before);
 		}
 	}
+	return pairs;
+}
+
+static int no_row_in_common(const struct document *a, const struct document *b)
+{
+	tool_error("%s and %s have no row in common", a->path, b->path);
+	return TOOL_FAILED;
+}
+
+static int compare_rows(struct document *a, struct document *b, double threshold)
+{
+	size_t counts[UNCLEAR + 1] = {0};
+	const size_t pairs = judge_rows(a, b, threshold, counts);
+
 	print_alone(a);
 	print_alone(b);
 	printf("%zu SAME, %zu FASTER, %zu SLOWER, %zu UNCLEAR\n", counts[SAME], counts[FASTER],
 	       counts[SLOWER], counts[UNCLEAR]);
 	if (pairs)
 		return counts[SLOWER] ? TOOL_FAILED : TOOL_OK;
-	tool_error("%s and %s have no row in common", a->path, b->path);
-	return TOOL_FAILED;
+	return no_row_in_common(a, b);
 }
 
 int bench_compare(const char *before, const char *after, double threshold)
@@ -232,6 +250,111 @@ int bench_compare(const char *before, const char *after, double threshold)
 	return status;
 }
 
+/* ---- the comparison of a run ---- */
+
+struct bench_reference {
+	struct document document;
+	char *path;
+};
+
+/* Returns the path of a reference, in memory from tool_alloc. */
+static char *reference_path(const char *name)
+{
+	const size_t length = strlen(name);
+	const int is_path =
+		strchr(name, '/') || (length >= 5 && !strcmp(name + length - 5, ".json"));
+	const char *folder = getenv("CUATOMIC_DATA_DIR");
+	size_t room;
+	char *path;
+
+	if (!folder || !*folder)
+		folder = CUATOMIC_DATADIR;
+	room = strlen(folder) + length + sizeof("/.json");
+	path = tool_alloc(room);
+	if (is_path)
+		snprintf(path, room, "%s", name);
+	else
+		snprintf(path, room, "%s/%s.json", folder, name);
+	return path;
+}
+
+struct bench_reference *bench_reference_open(const char *name)
+{
+	struct bench_reference *ref = tool_alloc(sizeof(*ref));
+
+	memset(ref, 0, sizeof(*ref));
+	ref->path = reference_path(name);
+	ref->document.path = ref->path;
+	if (!open_document(&ref->document))
+		return ref;
+	bench_reference_close(ref);
+	return NULL;
+}
+
+void bench_reference_close(struct bench_reference *ref)
+{
+	if (!ref)
+		return;
+	close_document(&ref->document);
+	free(ref->path);
+	free(ref);
+}
+
+/* The rows of this run. They belong to r. */
+static struct document document_of_run(const struct results *r)
+{
+	struct document d = {.path = "this run"};
+
+	d.rows = tool_alloc(r->n * sizeof(*d.rows));
+	for (; d.n < r->n; d.n++) {
+		const struct result_row *row = &r->rows[d.n];
+		const struct figure *f = &row->figure;
+
+		d.rows[d.n] = (struct compared){
+			.bench = row->bench,
+			.name = row->name,
+			.way = row->way,
+			.unit = row->unit,
+			.median = f->runs ? f->median : 0,
+			.low = f->interval.low,
+			.high = f->interval.high,
+			.few = f->runs && !f->interval.known,
+		};
+	}
+	return d;
+}
+
+static void warn_of_other_gpu(const struct bench_reference *ref, const struct results *r)
+{
+	const json_t *machine = json_object_get(ref->document.json, "machine");
+	const char *gpu = json_string_value(json_object_get(machine, "gpu"));
+
+	if (gpu && r->device && strcmp(gpu, r->device) != 0)
+		tool_error("%s: its GPU is '%s', this run is of '%s'", ref->path, gpu, r->device);
+	else if (gpu && !r->device)
+		tool_error("%s: its GPU is '%s', this run is of the CPU", ref->path, gpu);
+	else if (!gpu && r->device)
+		tool_error("%s: its GPU is none, this run is of '%s'", ref->path, r->device);
+}
+
+int bench_reference_judge(struct bench_reference *ref, const struct results *r, double threshold)
+{
+	struct document run = document_of_run(r);
+	size_t counts[UNCLEAR + 1] = {0}, pairs;
+	int status;
+
+	warn_of_other_gpu(ref, r);
+	printf("\n");
+	pairs = judge_rows(&ref->document, &run, threshold, counts);
+	printf("%zu of %zu rows are at least %g %% slower than in %s\n", counts[SLOWER], pairs,
+	       100 * threshold, ref->path);
+	status = counts[SLOWER] ? TOOL_FAILED : TOOL_OK;
+	if (!pairs)
+		status = no_row_in_common(&ref->document, &run);
+	close_document(&run);
+	return status;
+}
+
 #else /* HAVE_JANSSON */
 
 int bench_compare(const char *before, const char *after, double threshold)
@@ -240,6 +363,26 @@ int bench_compare(const char *before, const char *after, double threshold)
 	(void)after;
 	(void)threshold;
 	tool_error("bench --compare: this build has no JSON reader (jansson)");
+	return TOOL_FAILED;
+}
+
+struct bench_reference *bench_reference_open(const char *name)
+{
+	(void)name;
+	tool_error("bench --against: this build has no JSON reader (jansson)");
+	return NULL;
+}
+
+void bench_reference_close(struct bench_reference *ref)
+{
+	(void)ref;
+}
+
+int bench_reference_judge(struct bench_reference *ref, const struct results *r, double threshold)
+{
+	(void)ref;
+	(void)r;
+	(void)threshold;
 	return TOOL_FAILED;
 }
 

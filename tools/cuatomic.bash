@@ -42,6 +42,11 @@ _cuatomic() {
   -g | --group | -t | --threads | --device | --filter | --seconds | --size | --threshold)
     return
     ;;
+  --against)
+    compopt -o filenames 2>/dev/null || true
+    mapfile -t COMPREPLY < <(compgen -f -- "$current")
+    return
+    ;;
   --csv | --json)
     # without '=' the option has no value
     if [ "${COMP_WORDS[COMP_CWORD]}" = "=" ] || [ "${COMP_WORDS[COMP_CWORD - 1]}" = "=" ]; then
@@ -57,7 +62,7 @@ _cuatomic() {
     if [ "$command" = demo ]; then
       options="$options --group="
     else
-      options="$options --compare --csv --device= --filter= --json --list --quick --seconds= --size= --threshold="
+      options="$options --against= --compare --csv --device= --filter= --json --list --quick --seconds= --size= --threshold="
     fi
     mapfile -t COMPREPLY < <(compgen -W "$options" -- "$current")
     for word in "${COMPREPLY[@]}"; do

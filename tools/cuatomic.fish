@@ -22,6 +22,7 @@ complete -c cuatomic -n '__fish_seen_subcommand_from info' -l atomics -d 'the im
 complete -c cuatomic -n '__fish_seen_subcommand_from info' -l json -d 'everything in JSON'
 
 complete -c cuatomic -n $measures -s q -l quick -d 'short runs, only to test the benchmarks'
+complete -c cuatomic -n $measures -l against -r -F -d 'compare the run with a reference'
 complete -c cuatomic -n $measures -l compare -d 'compare two files of --json'
 complete -c cuatomic -n $measures -l csv -d 'write the rows as CSV'
 complete -c cuatomic -n $measures -l device -x -d 'GPU to run on'
@@ -30,7 +31,7 @@ complete -c cuatomic -n $measures -l json -d 'write the rows in JSON'
 complete -c cuatomic -n $measures -l list -d 'list the benchmarks'
 complete -c cuatomic -n $measures -l seconds -x -d 'time of each benchmark'
 complete -c cuatomic -n $measures -l size -x -d 'size of the arrays of the benchmarks of memory'
-complete -c cuatomic -n $measures -l threshold -x -d 'difference that --compare tolerates'
+complete -c cuatomic -n $measures -l threshold -x -d 'difference that a comparison tolerates'
 complete -c cuatomic -n "$measures; and __fish_contains_opt compare" -F
 complete -c cuatomic -n "$measures; and not __fish_contains_opt compare" \
   -a 'append atomics group group-by hashmap histogram locks reduce scatter textbook'

@@ -22,6 +22,7 @@ bench)
   names=('*:benchmark:(append atomics group group-by hashmap histogram locks reduce scatter textbook)')
   (($words[(I)--compare])) && names=('*:file:_files')
   _arguments $both \
+    '--against=[compare the run with a reference]:reference:_files' \
     '--compare[compare two files of --json]' \
     '--csv=-[write the rows as CSV]::file:_files' \
     '--device=[GPU to run on]:GPU: ' \
@@ -31,7 +32,7 @@ bench)
     '(-q --quick)'{-q,--quick}'[short runs, only to test the benchmarks]' \
     '--seconds=[time of each benchmark]:seconds: ' \
     '--size=[size of the arrays of the benchmarks of memory]:bytes: ' \
-    '--threshold=[difference that --compare tolerates]:percent: ' \
+    '--threshold=[difference that a comparison tolerates]:percent: ' \
     $names
   ;;
 demo)
