@@ -21,17 +21,19 @@ struct memory_bench {
 	void (*run)(const struct options *o);
 };
 
-/* Runs the benchmark that the first argument names. */
+/* Runs the only benchmark, or the one that the first argument names. */
 static inline int run_memory_bench(int argc, char **argv, const struct memory_bench *benches,
 				   size_t n)
 {
 	cudaDeviceProp device;
 	struct options o;
 
+	const int named = n > 1;
+
 	for (size_t i = 0; i < n; i++) {
-		if (argc < 2 || strcmp(argv[1], benches[i].name) != 0)
+		if (named && (argc < 2 || strcmp(argv[1], benches[i].name) != 0))
 			continue;
-		o = parse_options(argc - 1, argv + 1, benches[i].name, false);
+		o = parse_options(argc - named, argv + named, benches[i].name, false);
 		device = print_head(benches[i].name);
 		processors = (unsigned)device.multiProcessorCount;
 		l2_bytes = (uint64_t)device.l2CacheSize;

@@ -538,6 +538,120 @@ for name in append atomics hashmap histogram locks reduce; do
   [ "$(grep -c "^$name " "$tmp/out")" -le 6 ] || fail "summary on the CPU: too many rows of $name"
 done
 
+# ---- the machine, on the CPU ----
+
+# The test program also checks that a benchmark has as many rows as it announced.
+check_rows='
+import json, sys
+name, threads, size = sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+d = json.load(open(sys.argv[1]))
+assert d["complete"] is True
+rows = {}
+for r in d["rows"]:
+    assert r["bench"] == name and (len(r["samples"]) == 9 or not r["samples"]), r
+    assert all(v > 0 for v in r["samples"]), r
+    rows.setdefault(r["case"], []).append((r["way"], r["kind"]))
+assert len(d["rows"]) == len(set((r["case"], r["way"]) for r in d["rows"]))
+units = {"random": "G/s", "latency": "ns", "launch": "us"}
+assert {r["unit"] for r in d["rows"]} == {units.get(name, "GB/s")}
+def of_bytes(n):
+    return "%d byte%s" % (n, "" if n == 1 else "s")
+footprints = ["16 KiB", "64 KiB", "256 KiB", "1 MiB", "4 MiB"]
+footprints = [(f, "ours") for i, f in enumerate(footprints) if 4 ** i << 14 <= size]
+if name in ("read", "write", "copy"):
+    what = {"read": "loads", "write": "stores", "copy": "copy"}[name]
+    ways = [("ceiling: vector %s, all threads" % what, "ceiling")]
+    for t in ["1 thread"] + ["%d threads" % threads] * (threads > 1):
+        ways += [("%s, unroll %d" % (t, u), "ours") for u in (1, 4, 16)]
+    expected = {a + ", " + of_bytes(n): ways
+                for a in ("aligned", "offset", "strided") for n in (1, 2, 4, 8, 16, 32)}
+elif name == "fill":
+    ceiling, loop = ("ceiling: vector stores, all threads", "ceiling"), ("loop of stores", "peer")
+    ways = [ceiling, loop, ("cua_fill", "ours")]
+    expected = {"1-D, " + of_bytes(n): ways for n in (2, 4, 8, 16)}
+    expected["1-D, 1 byte"] = [ceiling, ("memset", "peer"), loop, ("cua_fill", "ours")]
+    for case in ("2-D, 1000 x 1000", "3-D, 100 x 100 x 100"):
+        expected[case] = [ceiling, loop, ("cua_fill_pitched", "ours")]
+elif name == "random":
+    expected = {c: footprints for c in ("load 8 bytes", "store 8 bytes", "CAS 32 bits", "CAS 64 bits",
+                                        "CAS 128 bits", "add 32 bits")}
+elif name == "latency":
+    expected = {"load by footprint": footprints,
+                "atomics": [(w, "ours") for w in (
+                    "load, relaxed", "load, acquire", "store, release", "exchange, acq_rel", "add, relaxed",
+                    "add, seq_cst", "CAS 32 bits, acq_rel", "CAS 64 bits, acq_rel", "CAS 128 bits, acq_rel")],
+                "fences": [("acq_rel", "ours"), ("seq_cst", "ours")]}
+else:
+    expected = {"host": [("pthread_create and join", "peer"),
+                         ("mutex and condition variable, there and back", "peer")],
+                "call": [("cua_reduce of 1 element", "ours"), ("cua_reduce of 65536 elements", "ours"),
+                         ("cua_fill of 1 byte", "ours")]}
+assert rows == expected, (rows, expected)
+if name in ("read", "write", "copy", "fill"):
+    for case in rows:
+        ceiling, = (r for r in d["rows"] if r["case"] == case and r["kind"] == "ceiling")
+        wide = case[:3] in ("2-D", "3-D")
+        same = [r for r in d["rows"] if r["kind"] == "ceiling" and (r["case"][:3] in ("2-D", "3-D")) == wide]
+        assert all(r["samples"] == ceiling["samples"] for r in same), case
+'
+for name in read write copy fill random latency launch; do
+  for threads in 1 2; do
+    runs 0 "rows of $name, $threads" "$planted" bench "$name" -q -b cpu -t $threads --json="$tmp/rows.json"
+    [ ! -s "$tmp/err" ] || fail "rows of $name, $threads: something on stderr"
+    python_says "rows of $name, $threads" "$tmp/rows.json" "$name" $threads $((1 << 20)) <<<"$check_rows"
+  done
+done
+# More threads than pieces of the array, and footprints up to the size.
+for name in read write copy fill; do
+  runs 0 "a small $name" env CUATOMIC_BENCH_SIZE=150000 "$planted" bench "$name" -q -b cpu -t 5 \
+    --filter='/(1-D|aligned), (1 byte|16 bytes)/' --json="$tmp/rows.json"
+  python_says "a small $name" "$tmp/rows.json" <<'END'
+import json, sys
+assert len(json.load(open(sys.argv[1]))["rows"]) in (7, 14)
+END
+done
+for name in random latency; do
+  runs 0 "$name up to 4 MiB" env CUATOMIC_BENCH_SIZE=5000000 "$planted" bench "$name" -q -b cpu -t 2 --json="$tmp/rows.json"
+  python_says "$name up to 4 MiB" "$tmp/rows.json" "$name" 2 5000000 <<<"$check_rows"
+done
+for size in 0 -1 x 1x 99999999999999999999; do
+  runs 2 "size '$size'" env CUATOMIC_BENCH_SIZE=$size "$cuatomic" bench -q -b cpu read
+  says err "size '$size'" "CUATOMIC_BENCH_SIZE: '$size' is not valid\$"
+done
+runs 0 "filter of a machine" "$planted" bench -q -b cpu -t 1 read write copy fill random latency launch \
+  --filter='(strided, 32 bytes|2-D.*)/(1 thread, unroll 16|cua_fill_pitched)|/1 MiB|of 1 byte' --json="$tmp/rows.json"
+python_says "filter of a machine" "$tmp/rows.json" <<'END'
+import json, sys
+rows = [r["bench"] for r in json.load(open(sys.argv[1]))["rows"]]
+assert rows == ["read", "write", "copy", "fill"] + ["random"] * 6 + ["latency", "launch"], rows
+END
+# The test program falsifies the result of a row by 1.
+for row in read:'ceiling: vector loads, all threads' read:'1 thread, unroll 16' write:'ceiling: vector stores, all threads' \
+  write:'2 threads, unroll 1' copy:'ceiling: vector copy, all threads' copy:'2 threads, unroll 4' \
+  fill:memset fill:'loop of stores' fill:cua_fill fill:cua_fill_pitched random:'16 KiB' random:'1 MiB' latency:'64 KiB' \
+  latency:'load, acquire' latency:'exchange, acq_rel' latency:'CAS 64 bits, acq_rel' latency:seq_cst \
+  launch:'pthread_create and join' launch:'mutex and condition variable, there and back' \
+  launch:'cua_reduce of 65536 elements' launch:'cua_fill of 1 byte'; do
+  way=${row#*:}
+  runs 1 "planted: $row" env BENCH_PLANT="$way" "$planted" bench "${row%%:*}" -q -b cpu -t 2 --filter="/$way" || continue
+  [ "$(wc -l <"$tmp/err")" = 1 ] || fail "planted: $row: not one line on stderr"
+  says err "planted: $row" "^cuatomic: bench ${row%%:*}: .*, $way: the result is [0-9]+, not [0-9]+\$"
+done
+
+# Benchmarks that share a GPU program pass their names.
+for row in read:stream write:stream copy:stream fill:stream random:random latency:random; do
+  program "${row#*:}" <<<'echo "$0 $# $*"'
+  runs 0 "the program of ${row%:*}" "$cuatomic" bench -b cuda -q "${row%:*}" more
+  says out "the program of ${row%:*}" "/bench-${row#*:} 3 ${row%:*} --quick more\$"
+done
+for name in launch malloc peer; do
+  program $name <<<'echo "$0 $# $*"'
+  runs 0 "the program of $name" "$cuatomic" bench -b cuda $name
+  says out "the program of $name" "/bench-$name 0 \$"
+done
+refused 1 "malloc on the CPU" -b cpu malloc
+refused 1 "peer on the CPU" -b cpu peer
+
 # ---- a program that is started by hand ----
 
 maps=$(cd "$top_builddir/bench" && pwd)/bench-maps

@@ -145,7 +145,8 @@ runs 1 "cuda without a GPU" env CUDA_VISIBLE_DEVICES= "$cuatomic" demo --backend
 
 runs 0 "list of benchmarks" "$cuatomic" bench --list
 cp "$tmp/out" "$tmp/benchmarks"
-for name in atomics group group-by hashmap histogram locks reduce scatter textbook; do
+for name in append atomics copy fill group group-by hashmap histogram latency launch locks malloc peer random read reduce \
+  scatter textbook write; do
   says out "list of benchmarks" "^$name +[a-z]"
 done
 
@@ -630,15 +631,15 @@ completes 'cpu' cuatomic demo -b cp
 completes "$tmp/binary" cuatomic demo "$tmp/bin"
 completes '--atomics --help --json' cuatomic info ''
 completes '--help' cuatomic help ''
-completes 'append atomics group group-by hashmap histogram locks reduce scatter textbook' cuatomic bench ''
-completes 'locks' cuatomic bench --quick l
+completes "$(cut -d ' ' -f 1 "$tmp/benchmarks" | tr '\n' ' ' | sed 's/ $//')" cuatomic bench ''
+completes 'latency launch locks' cuatomic bench --quick l
 completes '--against= --backend= --compare --csv --device= --filter= --help --json --list --quick --seconds= --size= --threads= --threshold=' \
   cuatomic bench --
 completes '--json' cuatomic bench locks --j
 completes "$tmp/binary" cuatomic bench locks --json = "$tmp/bin"
 completes "$tmp/binary" cuatomic bench --compare "$tmp/bin"
 completes "$tmp/binary" cuatomic bench --against = "$tmp/bin"
-completes 'locks' cuatomic bench --json l
+completes 'latency launch locks' cuatomic bench --json l
 completes '' cuatomic bench --filter = lo
 completes 'cpu' cuatomic bench --backend = cp
 [ "$(complete_line cuatomic bench '')" = "$(cut -d ' ' -f 1 "$tmp/benchmarks" | tr '\n' ' ')" ] ||

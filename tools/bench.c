@@ -25,33 +25,61 @@ static const struct benchmark {
 	 * few rows, with the ceiling, the best peer and ours; or NULL.
 	 */
 	const char *summary;
+	/* the GPU program, if it has several benchmarks and their names as first argument; or NULL */
+	const char *program;
 } benchmarks[] = {
 	{"append", "filters: elements below a limit, or by flags; partitions", bench_append, NULL,
 	 "^append/(f32, 50 % kept|filter 50 %, [0-9]+ .i)/"
-	 "(ceiling|a loop|cub|cua_filter_array(, ordered| in order, all threads|, all threads)?$)"},
+	 "(ceiling|a loop|cub|cua_filter_array(, ordered| in order, all threads|, all threads)?$)",
+	 NULL},
 	{"atomics", "atomic operations on one address and on many", bench_atomics, NULL,
 	 "^atomics/one address: f32 add/"
-	 "(ceiling|loop of|atomicAdd|cua_atomic_add_f32|cua_atomic_add_warp_f32)"},
-	{"group", "sums and maps divided among several GPUs, on GPUs only", NULL, NULL, NULL},
-	{"group-by", "values combined by key, on a GPU only", NULL, NULL, NULL},
+	 "(ceiling|loop of|atomicAdd|cua_atomic_add_f32|cua_atomic_add_warp_f32)",
+	 NULL},
+	{"copy", "copies of an array by size of the operand", bench_copy, NULL,
+	 "^copy/aligned, 16 bytes/(ceiling|block 256, unroll 4|.*threads?, unroll 4)", "stream"},
+	{"fill", "fills of arrays and of pitched rows with patterns", bench_fill, NULL,
+	 "^fill/1-D, 1 byte/(ceiling|cudaMemset|memset|cua_fill)", "stream"},
+	{"group", "sums and maps divided among several GPUs, on GPUs only", NULL, NULL, NULL, NULL},
+	{"group-by", "values combined by key, on a GPU only", NULL, NULL, NULL, NULL},
 	{"hashmap", "bulk calls and calls in kernels of the map of unique keys", bench_hashmap,
 	 "maps",
 	 "^hashmap/4[+]4, 0.5, (insert|find hits)/"
-	 "(ceiling|linear|cua_hashmap(_insert_n|_find_n|, all threads)$)"},
+	 "(ceiling|linear|cua_hashmap(_insert_n|_find_n|, all threads)$)",
+	 NULL},
 	{"histogram", "counts of bytes, letters, even bins and bins between edges", bench_histogram,
 	 NULL,
 	 "^histogram/u8 256, uniform/"
-	 "(ceiling|a loop|cub|cua_histogram(_bytes|, all threads)$)"},
+	 "(ceiling|a loop|cub|cua_histogram(_bytes|, all threads)$)",
+	 NULL},
+	{"latency", "times of dependent loads, atomic operations and fences", bench_latency, NULL,
+	 "^latency/(load by footprint/(ceiling|16 MiB|1 GiB)"
+	 "|atomics/CAS 32 bits, acq_rel(, gpu|, sys)?$|fences/acq_rel)",
+	 "random"},
+	{"launch", "times of starting work, and of the smallest calls", bench_launch, NULL,
+	 "^launch/(kernel/(in a row|and wait), 1 |call/.*(1 floats?|1 element)|host/)", NULL},
 	{"locks", "critical sections under one lock", bench_locks, NULL,
 	 "^locks/all threads, [0-9x ]+/"
-	 "(ceiling|pthread_mutex|textbook|cua_(spin|mcs)lock_lock, unlock$|combine, block$)"},
+	 "(ceiling|pthread_mutex|textbook|cua_(spin|mcs)lock_lock, unlock$|combine, block$)",
+	 NULL},
+	{"malloc", "allocation in kernels, on a GPU only", NULL, NULL, NULL, NULL},
+	{"peer", "copies between the host and GPUs, and between GPUs", NULL, NULL,
+	 "^peer/.*(pinned, (to|from)|cudaMemcpyPeer|loads)", NULL},
+	{"random", "loads, stores and atomic operations at random addresses", bench_random, NULL,
+	 "^random/(load 8 bytes|add 32 bits|CAS 64 bits)/(ceiling|16 MiB|1 GiB)", "random"},
+	{"read", "reads of an array by size of the operand", bench_read, NULL,
+	 "^read/aligned, (4|16) bytes/(ceiling|block 256, unroll 4|.*threads?, unroll 4)",
+	 "stream"},
 	{"reduce", "sums, dot products and other reductions of whole arrays", bench_reduce, NULL,
 	 "^reduce/sum f32(, (1|512|256|128) .i)?/"
-	 "(ceiling|a loop|cub::DeviceReduce::Sum$|cua_reduce, )"},
-	{"scatter", "additions to targets by index, on a GPU only", NULL, NULL,
-	 "^scatter/to (1 Mi|4 Ki), uniform/(ceiling|native|cua_scatter_add)"},
-	{"textbook", "dot product and hash table of the textbooks, on a GPU only", NULL, NULL,
+	 "(ceiling|a loop|cub::DeviceReduce::Sum$|cua_reduce, )",
 	 NULL},
+	{"scatter", "additions to targets by index, on a GPU only", NULL, NULL,
+	 "^scatter/to (1 Mi|4 Ki), uniform/(ceiling|native|cua_scatter_add)", NULL},
+	{"textbook", "dot product and hash table of the textbooks, on a GPU only", NULL, NULL, NULL,
+	 NULL},
+	{"write", "writes of an array by size of the operand", bench_write, NULL,
+	 "^write/aligned, 16 bytes/(ceiling|block 256, unroll 4|.*threads?, unroll 4)", "stream"},
 };
 
 /* The least time limit of a benchmark. */
@@ -296,7 +324,13 @@ static int select_device(const char *device)
 	return TOOL_OK;
 }
 
-/* Returns the path of a benchmark's program, in memory from tool_alloc. */
+/* Returns the name of a benchmark's GPU program, without "bench-". */
+static const char *program_of(const struct benchmark *b)
+{
+	return b->program ? b->program : b->name;
+}
+
+/* Returns the path of a program, in memory from tool_alloc. */
 static char *program_path(const char *name)
 {
 	const char *folder = getenv("CUATOMIC_BENCH_DIR");
@@ -311,7 +345,7 @@ static char *program_path(const char *name)
 	return path;
 }
 
-/* Checks that the program of a benchmark is there. */
+/* Checks that a program is there. */
 static int check_program(const char *name)
 {
 	char *path = program_path(name);
@@ -333,12 +367,14 @@ static int check_program(const char *name)
 
 static int run_program(const struct arguments *a, const struct request *q, struct results *r)
 {
-	char **argv = tool_alloc(((size_t)q->n_rest + 3) * sizeof(*argv));
-	char *path = program_path(q->benchmark->name);
+	char **argv = tool_alloc(((size_t)q->n_rest + 4) * sizeof(*argv));
+	char *path = program_path(program_of(q->benchmark));
 	struct bench_job job = {.name = q->benchmark->name, .argv = argv, .seconds = q->seconds};
 	int n = 0, status;
 
 	argv[n++] = path;
+	if (q->benchmark->program)
+		argv[n++] = (char *)q->benchmark->name;
 	if (a->options.quick)
 		argv[n++] = (char *)"--quick";
 	for (int i = 0; i < q->n_rest; i++)
@@ -439,7 +475,7 @@ static void print_list(const struct arguments *a)
 static int check_request(const struct request *q, int on_cpu, const char *why)
 {
 	if (!on_cpu)
-		return check_program(q->benchmark->name);
+		return check_program(program_of(q->benchmark));
 	if (!q->benchmark->cpu) {
 		tool_error("bench %s runs on a GPU only%s%s", q->benchmark->name, why ? ": " : "",
 			   why ? why : "");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The harness of the benchmarks on the CPU: see cpu_bench.h. */
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 
 #include "cpu_bench.h"
@@ -25,6 +26,17 @@ uint64_t bench_total(const struct bench_run *r)
 	for (unsigned i = 0; i < r->threads; i++)
 		n += r->workers[i].done;
 	return n;
+}
+
+void bench_nothing(struct bench_run *r)
+{
+	(void)r;
+}
+
+uint64_t bench_zero(const struct bench_run *r)
+{
+	(void)r;
+	return 0;
 }
 
 static void *bench_thread(void *argument)
@@ -88,14 +100,11 @@ int bench_more(struct stats *s, double rate)
 	return stats_add(s, rate, stats_now());
 }
 
-void bench_row(struct table *t, enum table_kind kind, struct bench_run *r)
+struct figure bench_measure(const struct table *t, struct bench_run *r)
 {
 	struct stats s;
-	char note[48] = "";
 	double rate;
 
-	if (!table_wants(t->name, r->way))
-		return;
 	r->workers = tool_alloc(r->threads * sizeof(*r->workers));
 	stats_begin(&s, bench_stats_plan());
 	do {
@@ -105,11 +114,126 @@ void bench_row(struct table *t, enum table_kind kind, struct bench_run *r)
 		}
 		rate = run_once(r);
 		check_run(t, r);
-	} while (bench_more(&s, rate));
+	} while (bench_more(&s, r->figure ? r->figure(rate) : rate));
+	free(r->workers);
+	r->workers = NULL;
+	return table_stats(&s);
+}
+
+void bench_row(struct table *t, enum table_kind kind, struct bench_run *r)
+{
+	char note[48] = "";
+	struct figure figure;
+
+	if (!table_wants(t->name, r->way))
+		return;
+	figure = bench_measure(t, r);
 	if (r->show_shares && r->threads > 1)
 		snprintf(note, sizeof(note), "%.1f to %.1f %%", 100 * r->least_share,
 			 100 * r->most_share);
-	table_add_note(t, kind, r->way, table_stats(&s), note);
-	free(r->workers);
-	r->workers = NULL;
+	table_add_note(t, kind, r->way, figure, r->note ? r->note : note);
+}
+
+double bench_gb(double rate)
+{
+	return rate * 1e-3;
+}
+
+double bench_g(double rate)
+{
+	return rate * 1e-3;
+}
+
+double bench_ns(double rate)
+{
+	return 1e3 / rate;
+}
+
+double bench_us(double rate)
+{
+	return 1 / rate;
+}
+
+uint64_t bench_size(uint64_t normal)
+{
+	const uint64_t size = bench_env()->size;
+
+	return size ? size : normal;
+}
+
+void *bench_array(size_t bytes)
+{
+	const size_t huge_page = (size_t)2 << 20;
+	void *p;
+
+	tool_claim_memory(bytes);
+	if (posix_memalign(&p, huge_page, bytes))
+		tool_die("out of memory (%zu bytes are needed)", bytes);
+#if defined(MADV_HUGEPAGE)
+	/* a hint: with small pages the misses of the address translation add to each figure */
+	madvise(p, bytes, MADV_HUGEPAGE);
+#endif
+	return p;
+}
+
+/* Reads a word of a file of Linux about the caches. Returns 0 if there is none. */
+static int cache_word(int cache, const char *name, char word[16])
+{
+	char path[80];
+	FILE *f;
+	int found;
+
+	snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu0/cache/index%d/%s", cache, name);
+	f = fopen(path, "r");
+	if (!f)
+		return 0;
+	found = fscanf(f, "%15s", word) == 1;
+	fclose(f);
+	return found;
+}
+
+/* Returns the size of the data cache of a level, or 0. */
+static uint64_t cache_size(int level)
+{
+	char word[16];
+
+	for (int i = 0; cache_word(i, "level", word); i++) {
+		if (atoi(word) != level || !cache_word(i, "type", word) ||
+		    !strcmp(word, "Instruction") || !cache_word(i, "size", word))
+			continue;
+		/* Linux writes the size in KiB */
+		return strtoull(word, NULL, 10) << 10;
+	}
+	return 0;
+}
+
+const char *bench_cache(uint64_t bytes)
+{
+	static const char *const names[] = {"in the L1", "in the L2", "in the L3"};
+	uint64_t size = 0;
+
+	for (int level = 1; level <= 3; level++) {
+		const uint64_t next = cache_size(level);
+
+		if (bytes <= next)
+			return names[level - 1];
+		size = next ? next : size;
+	}
+	return size ? "in memory" : "";
+}
+
+uint64_t bench_mixed(uint64_t z)
+{
+	z *= 0x9e3779b97f4a7c15u;
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+	return z ^ (z >> 31);
+}
+
+void bench_share(const struct bench_worker *w, size_t n, size_t *first, size_t *end)
+{
+	*first = n * w->index / w->run->threads;
+	*end = n * (w->index + 1) / w->run->threads;
+	if (*end == *first)
+		*end = *first + 1;
 }

@@ -230,12 +230,6 @@ static uint64_t pieces_wrong(const struct bench_run *r)
 	return wrong;
 }
 
-static uint64_t none_wrong(const struct bench_run *r)
-{
-	(void)r;
-	return 0;
-}
-
 #if defined(__x86_64__) && defined(__GNUC__)
 #define CEILINGS 2
 #else
@@ -254,7 +248,7 @@ static void add_ceilings(const struct bench_options *o, struct table *t, const s
 		.before = clear_copy,
 		.loop = copy_plain_share,
 		.result = pieces_wrong,
-		.expected = none_wrong,
+		.expected = bench_zero,
 	};
 
 	copy_from = a->x;

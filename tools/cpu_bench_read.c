@@ -57,24 +57,13 @@ static void choose_read(void)
 #endif
 }
 
-/* The pieces that a worker reads, at least 1 piece. */
-static void share_of(const struct bench_worker *w, size_t *first, size_t *end)
-{
-	size_t n = w->run->items;
-
-	*first = n * w->index / w->run->threads;
-	*end = n * (w->index + 1) / w->run->threads;
-	if (*end == *first)
-		*end = *first + 1;
-}
-
 /* Reads the worker's share over and over until the run stops. An operation is 1000 bytes. */
 static void read_share(struct bench_worker *w)
 {
 	size_t first, end, i;
 	uint64_t sum = 0, done = 0;
 
-	share_of(w, &first, &end);
+	bench_share(w, w->run->items, &first, &end);
 	i = first;
 	do {
 		sum += read_piece(memory + i * PIECE);
@@ -84,11 +73,6 @@ static void read_share(struct bench_worker *w)
 	} while (!__atomic_load_n(&w->run->stop, __ATOMIC_RELAXED));
 	worker_sums[w->index] = sum;
 	w->done = done;
-}
-
-static void prepare_nothing(struct bench_run *r)
-{
-	(void)r;
 }
 
 static uint64_t words_read(const struct bench_run *r)
@@ -108,7 +92,7 @@ static uint64_t words_there(const struct bench_run *r)
 		uint64_t pieces = r->workers[i].done / (PIECE / 1000), whole = 0, rest = 0;
 		size_t first, end;
 
-		share_of(&r->workers[i], &first, &end);
+		bench_share(&r->workers[i], r->items, &first, &end);
 		for (size_t j = first; j < end; j++) {
 			whole += piece_sums[j];
 			rest += j - first < pieces % (end - first) ? piece_sums[j] : 0;
@@ -118,16 +102,17 @@ static uint64_t words_there(const struct bench_run *r)
 	return sum;
 }
 
-void bench_read_ceiling(const struct bench_options *o, struct table *t, const char *name,
-			const void *array, size_t bytes)
+struct figure bench_read_figure(const struct bench_options *o, const struct table *t,
+				const char *name, const void *array, size_t bytes)
 {
+	struct figure figure;
 	struct bench_run r = {
 		.name = name,
-		.way = "ceiling: vector loads, all threads",
+		.way = BENCH_READ_CEILING,
 		.seconds = o->quick ? 1e-3 : 10e-3,
 		.threads = o->threads,
 		.items = bytes / PIECE,
-		.before = prepare_nothing,
+		.before = bench_nothing,
 		.loop = read_share,
 		.result = words_read,
 		.expected = words_there,
@@ -146,7 +131,16 @@ void bench_read_ceiling(const struct bench_options *o, struct table *t, const ch
 			piece_sums[i] += word;
 		}
 	}
-	bench_row(t, TABLE_CEILING, &r);
+	figure = bench_measure(t, &r);
 	free(piece_sums);
 	free(worker_sums);
+	return figure;
+}
+
+void bench_read_ceiling(const struct bench_options *o, struct table *t, const char *name,
+			const void *array, size_t bytes)
+{
+	if (table_wants(t->name, BENCH_READ_CEILING))
+		table_add(t, TABLE_CEILING, BENCH_READ_CEILING,
+			  bench_read_figure(o, t, name, array, bytes));
 }

@@ -73,7 +73,7 @@ _cuatomic() {
     ;;
   *)
     if [ "$command" = bench ] && [ -z "$compares" ]; then
-      mapfile -t COMPREPLY < <(compgen -W "append atomics group group-by hashmap histogram locks reduce scatter textbook" -- "$current")
+      mapfile -t COMPREPLY < <(compgen -W "append atomics copy fill group group-by hashmap histogram latency launch locks malloc peer random read reduce scatter textbook write" -- "$current")
       return
     fi
     # quote file names with spaces

@@ -262,8 +262,7 @@ void *tool_alloc(size_t bytes)
 	return p;
 }
 
-/* Memory available without swapping, or UINT64_MAX if the system does not report it. */
-static uint64_t available_memory(void)
+uint64_t tool_available_memory(void)
 {
 	FILE *f = fopen("/proc/meminfo", "re");
 	unsigned long long kib;
@@ -283,7 +282,7 @@ static uint64_t available_memory(void)
 void tool_claim_memory(uint64_t bytes)
 {
 	char wanted[TOOL_BYTES_TEXT], left[TOOL_BYTES_TEXT];
-	uint64_t available = available_memory();
+	uint64_t available = tool_available_memory();
 
 	if (bytes > available)
 		tool_die("out of memory (%s more are needed, %s are available)",

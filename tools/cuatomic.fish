@@ -34,4 +34,4 @@ complete -c cuatomic -n $measures -l size -x -d 'size of the arrays of the bench
 complete -c cuatomic -n $measures -l threshold -x -d 'difference that a comparison tolerates'
 complete -c cuatomic -n "$measures; and __fish_contains_opt compare" -F
 complete -c cuatomic -n "$measures; and not __fish_contains_opt compare" \
-  -a 'append atomics group group-by hashmap histogram locks reduce scatter textbook'
+  -a 'append atomics copy fill group group-by hashmap histogram latency launch locks malloc peer random read reduce scatter textbook write'

@@ -19,7 +19,7 @@ _arguments -C \
 
 case $line[1] in
 bench)
-  names=('*:benchmark:(append atomics group group-by hashmap histogram locks reduce scatter textbook)')
+  names=('*:benchmark:(append atomics copy fill group group-by hashmap histogram latency launch locks malloc peer random read reduce scatter textbook write)')
   (($words[(I)--compare])) && names=('*:file:_files')
   _arguments $both \
     '--against=[compare the run with a reference]:reference:_files' \

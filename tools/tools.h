@@ -64,6 +64,9 @@ int tool_finish(int status);
  */
 void *tool_alloc(size_t bytes);
 
+/* Memory available without swapping, or UINT64_MAX if the system does not report it. */
+uint64_t tool_available_memory(void);
+
 /*
  * Ends the process unless so many more bytes are available: with overcommit, malloc succeeds and
  * the kernel kills the process later.
