@@ -255,20 +255,34 @@ static int parse_requests(int argc, char **argv, struct arguments *a)
 	return TOOL_OK;
 }
 
+/* Whether a file takes the place of the table. */
+static int has_no_table(const struct arguments *a)
+{
+	return is_stdout(&a->json) || is_stdout(&a->csv);
+}
+
+static int writes_file(const struct arguments *a)
+{
+	return a->json.path || a->csv.path;
+}
+
+/* Whether an option is for a measurement. */
+static int has_run_option(const struct arguments *a)
+{
+	return writes_file(a) || a->filter || a->seconds > 0 || a->size || a->device || a->against;
+}
+
 /* Refuses options that exclude each other. */
 static int check_options(const struct arguments *a)
 {
-	const int runs = a->json.path || a->csv.path || a->filter || a->seconds > 0 || a->size ||
-			 a->device || a->against;
-
-	if (a->compare && (a->list || runs))
+	if (a->compare && (a->list || has_run_option(a)))
 		return tool_usage_error("option '--compare' runs no benchmark");
 	if (a->threshold >= 0 && !a->compare && !a->against)
 		return tool_usage_error("option '--threshold' needs '--compare' or '--against'");
-	if (a->against && (is_stdout(&a->json) || is_stdout(&a->csv)))
+	if (a->against && has_no_table(a))
 		return tool_usage_error(
 			"option '--against' needs standard output for the verdicts");
-	if (a->list && (a->json.path || a->csv.path))
+	if (a->list && writes_file(a))
 		return tool_usage_error("option '--list' writes no file");
 	if (a->device && !a->options.cuda)
 		return tool_usage_error("option '--device' is for GPUs");
@@ -471,7 +485,7 @@ static void print_list(const struct arguments *a)
 	}
 }
 
-/* Checks a request before anything is measured. why: the reason to use the CPU, or NULL. */
+/* why: the reason to use the CPU, or NULL. */
 static int check_request(const struct request *q, int on_cpu, const char *why)
 {
 	if (!on_cpu)
@@ -508,13 +522,18 @@ static void set_environment(const struct arguments *a)
 	bench_env()->quick = a->options.quick;
 }
 
+static int is_stopped(void)
+{
+	return bench_caught_signal() || ferror(stdout);
+}
+
 /* Runs the benchmarks of the summary, which share the time. */
 static int run_summary(const struct arguments *a, int on_cpu, struct results *r)
 {
 	const double end = stats_now() + (a->seconds > 0 ? a->seconds : SUMMARY_SECONDS);
 	size_t failed = 0;
 
-	for (size_t i = 0; i < a->n && !bench_caught_signal() && !ferror(stdout); i++) {
+	for (size_t i = 0; i < a->n && !is_stopped(); i++) {
 		struct request q = a->requests[i];
 		int status = on_cpu ? TOOL_OK : check_program(q.benchmark->name);
 
@@ -535,7 +554,7 @@ static int run_named(const struct arguments *a, int on_cpu, struct results *r)
 {
 	int worst = TOOL_OK;
 
-	for (size_t i = 0; i < a->n && !bench_caught_signal() && !ferror(stdout); i++) {
+	for (size_t i = 0; i < a->n && !is_stopped(); i++) {
 		const struct request *q = &a->requests[i];
 		int status;
 
@@ -567,14 +586,9 @@ static double threshold_of(const struct arguments *a)
 	return (a->threshold < 0 ? 5 : a->threshold) / 100;
 }
 
-/* Opens the files, runs the benchmarks, writes the files, and compares with the reference. */
-static int measure(struct arguments *a, int on_cpu, const char *why)
+static int open_files(struct arguments *a)
 {
-	const int prints = !is_stdout(&a->json) && !is_stdout(&a->csv);
-	struct results r = {.prints = prints && !a->summary,
-			    .show = prints && a->summary ? summary_show : NULL,
-			    .no_gpu = why};
-	int status = bench_file_open(&a->json), finished;
+	int status = bench_file_open(&a->json);
 
 	if (!status)
 		status = bench_file_open(&a->csv);
@@ -583,17 +597,35 @@ static int measure(struct arguments *a, int on_cpu, const char *why)
 	if (status) {
 		bench_file_discard(&a->json);
 		bench_file_discard(&a->csv);
-		return status;
 	}
+	return status;
+}
+
+static int write_files(struct arguments *a, const struct results *r)
+{
+	if (a->json.stream)
+		bench_write_json(a->json.stream, r);
+	if (a->csv.stream)
+		bench_write_csv(a->csv.stream, r);
+	return bench_file_finish(&a->json) | bench_file_finish(&a->csv);
+}
+
+/* Opens the files, runs the benchmarks, writes the files, and compares with the reference. */
+static int measure(struct arguments *a, int on_cpu, const char *why)
+{
+	const int prints = !has_no_table(a);
+	struct results r = {.prints = prints && !a->summary,
+			    .show = prints && a->summary ? summary_show : NULL,
+			    .no_gpu = why};
+	int status = open_files(a), finished;
+
+	if (status)
+		return status;
 	bench_catch_signals();
 	if (why && r.prints)
 		printf("no GPU (%s), so on the CPU\n", why);
 	status = run_requests(a, on_cpu, &r);
-	if (a->json.stream)
-		bench_write_json(a->json.stream, &r);
-	if (a->csv.stream)
-		bench_write_csv(a->csv.stream, &r);
-	finished = bench_file_finish(&a->json) | bench_file_finish(&a->csv);
+	finished = write_files(a, &r);
 	if (a->reference && r.n && !bench_caught_signal())
 		finished |= bench_reference_judge(a->reference, &r, threshold_of(a));
 	results_free(&r);
@@ -617,6 +649,20 @@ static int add_summary(struct arguments *a, int on_cpu)
 	return check_program(a->requests[0].benchmark->name);
 }
 
+/* Checks everything before anything is measured. why: the reason to use the CPU, or NULL. */
+static int prepare(struct arguments *a, int on_cpu, const char *why)
+{
+	int status = a->summary ? add_summary(a, on_cpu) : TOOL_OK;
+
+	for (size_t i = 0; i < a->n && !status && !a->summary; i++)
+		status = check_request(&a->requests[i], on_cpu, why);
+	if (!status && a->against) {
+		a->reference = bench_reference_open(a->against);
+		status = a->reference ? TOOL_OK : TOOL_FAILED;
+	}
+	return status;
+}
+
 static int run_benchmarks(struct arguments *a)
 {
 	const char *why = NULL;
@@ -629,14 +675,8 @@ static int run_benchmarks(struct arguments *a)
 		why = why_no_gpu();
 		on_cpu = why != NULL;
 	}
-	if (a->summary && !status)
-		status = add_summary(a, on_cpu);
-	for (size_t i = 0; i < a->n && !status && !a->summary; i++)
-		status = check_request(&a->requests[i], on_cpu, why);
-	if (!status && a->against) {
-		a->reference = bench_reference_open(a->against);
-		status = a->reference ? TOOL_OK : TOOL_FAILED;
-	}
+	if (!status)
+		status = prepare(a, on_cpu, why);
 	if (status)
 		return status;
 	set_environment(a);

@@ -49,13 +49,30 @@ static void add_state(char text[128], const char *item)
 	snprintf(text + n, 128 - n, "%s%s", n && *item ? ", " : "", item);
 }
 
+/* Describes the state of the machine and the quality of the samples. */
+static void state_text(char text[128], const struct figure *f)
+{
+	char clock[32] = "";
+
+	*text = '\0';
+	if (f->state.sm_mhz > 0)
+		snprintf(clock, sizeof(clock), "%.0f MHz", f->state.sm_mhz);
+	add_state(text, clock);
+	add_state(text, f->state.throttle);
+	if (!f->runs)
+		add_state(text, "not available");
+	else if (!f->interval.known)
+		add_state(text, "few runs");
+	else if (stats_is_noisy(&f->interval))
+		add_state(text, "noisy");
+}
+
 void summary_show(struct results *r, size_t i)
 {
 	const struct result_row *row = &r->rows[i];
 	const struct figure *f = &row->figure;
 	const double share = results_ratio(r, i, TABLE_CEILING);
-	char median[24] = "-", interval[24] = "-", ceiling[24] = "-", clock[32] = "",
-	     state[128] = "";
+	char median[24] = "-", interval[24] = "-", ceiling[24] = "-", state[128];
 
 	if (!i)
 		print_machine(r);
@@ -66,13 +83,7 @@ void summary_show(struct results *r, size_t i)
 			 100 * (f->interval.high - f->interval.low) / f->median);
 	if (share >= 0)
 		snprintf(ceiling, sizeof(ceiling), "%.3f", share);
-	if (f->state.sm_mhz > 0)
-		snprintf(clock, sizeof(clock), "%.0f MHz", f->state.sm_mhz);
-	add_state(state, clock);
-	add_state(state, f->state.throttle);
-	add_state(state, f->runs && stats_is_noisy(&f->interval) ? "noisy" : "");
-	add_state(state, f->runs && !f->interval.known ? "few runs" : "");
-	add_state(state, f->runs ? "" : "not available");
+	state_text(state, f);
 	printf("%-9s %-27s %-40.40s %9s %-5s %8s %10s%s%s\n", row->bench, row->name, row->way,
 	       median, row->unit, interval, ceiling, *state ? "  " : "", state);
 	fflush(stdout);

@@ -381,6 +381,27 @@ static int wants_table(const struct hashmap_shape *s, const char *way_name)
 	return wants;
 }
 
+/* Calls an operation and checks its result. Returns the seconds of the call. */
+static double time_op(const struct hashmap_run *h, enum hashmap_way way, const char *way_name,
+		      enum hashmap_op op)
+{
+	uint64_t got, wanted;
+	double start, taken;
+	char name[28];
+
+	if (op == FIND || op == MISS) {
+		memset(h->found, 2, h->n);
+		memset(h->out, 0, h->n * h->shape->size);
+	}
+	start = tool_now();
+	call_op(h, way, op);
+	taken = tool_now() - start;
+	got = op_result(h, way, op, &wanted);
+	op_name(name, h->shape, op);
+	check_result(name, way_name, got, wanted);
+	return taken;
+}
+
 /* Measures all operations of a row, if the filter has one of them. */
 static void measure_table(const struct hashmap_run *h, enum hashmap_way way, const char *way_name,
 			  struct figure figures[OPS])
@@ -398,21 +419,9 @@ static void measure_table(const struct hashmap_run *h, enum hashmap_way way, con
 
 		clear_table(h, way);
 		for (int op = 0; op < OPS; op++) {
-			size_t n = op == ERASE || op == REINSERT ? h->n / 2 : h->n;
-			uint64_t got, wanted;
-			double start, taken;
-			char name[28];
+			const size_t n = op == ERASE || op == REINSERT ? h->n / 2 : h->n;
+			const double taken = time_op(h, way, way_name, (enum hashmap_op)op);
 
-			if (op == FIND || op == MISS) {
-				memset(h->found, 2, h->n);
-				memset(h->out, 0, h->n * h->shape->size);
-			}
-			start = tool_now();
-			call_op(h, way, (enum hashmap_op)op);
-			taken = tool_now() - start;
-			got = op_result(h, way, (enum hashmap_op)op, &wanted);
-			op_name(name, h->shape, op);
-			check_result(name, way_name, got, wanted);
 			whole += taken;
 			if (i >= 0)
 				rates[op][i] = (double)n / taken * 1e-6;
