@@ -535,7 +535,7 @@ static int run_summary(const struct arguments *a, int on_cpu, struct results *r)
 
 	for (size_t i = 0; i < a->n && !is_stopped(); i++) {
 		struct request q = a->requests[i];
-		int status = on_cpu ? TOOL_OK : check_program(q.benchmark->name);
+		int status = on_cpu ? TOOL_OK : check_program(program_of(q.benchmark));
 
 		q.seconds = at_least((end - stats_now()) / (double)(a->n - i));
 		summary_set_rows(q.benchmark->summary);
@@ -646,7 +646,7 @@ static int add_summary(struct arguments *a, int on_cpu)
 	}
 	if (on_cpu || *cua_cuda_architectures() || getenv("CUATOMIC_BENCH_DIR"))
 		return TOOL_OK;
-	return check_program(a->requests[0].benchmark->name);
+	return check_program(program_of(a->requests[0].benchmark));
 }
 
 /* Checks everything before anything is measured. why: the reason to use the CPU, or NULL. */
