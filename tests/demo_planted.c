@@ -23,6 +23,7 @@ static int plant(const char *what)
 #include "../tools/bench_child.c"
 #include "../tools/bench_compare.c"
 #include "../tools/bench_file.c"
+#include "../tools/bench_load.c"
 #include "../tools/bench_output.c"
 #include "../tools/bench_progress.c"
 #include "../tools/bench_results.c"

@@ -110,10 +110,10 @@ struct request {
 struct arguments {
 	struct tool_options options;
 	struct bench_file json, csv;
-	const char *filter, *device; /* NULL: not given */
-	const char *against;         /* name of a reference; NULL: not given */
-	double seconds;              /* 0: not given */
-	uint64_t size;               /* 0: not given */
+	const char *filter, *from, *device; /* NULL: not given */
+	const char *against;                /* name of a reference; NULL: not given */
+	double seconds;                     /* 0: not given */
+	uint64_t size;                      /* 0: not given */
 	int list, compare;
 	double threshold; /* negative: not given */
 	struct bench_reference *reference;
@@ -122,7 +122,7 @@ struct arguments {
 	size_t n;
 };
 
-enum { JSON = 256, AGAINST, CSV, COMPARE, DEVICE, FILTER, LIST, SECONDS, SIZE, THRESHOLD };
+enum { JSON = 256, AGAINST, CSV, COMPARE, DEVICE, FILTER, FROM, LIST, SECONDS, SIZE, THRESHOLD };
 
 static const struct option bench_options[] = {
 	{"json", optional_argument, NULL, JSON},
@@ -131,6 +131,7 @@ static const struct option bench_options[] = {
 	{"compare", no_argument, NULL, COMPARE},
 	{"device", required_argument, NULL, DEVICE},
 	{"filter", required_argument, NULL, FILTER},
+	{"from", required_argument, NULL, FROM},
 	{"list", no_argument, NULL, LIST},
 	{"seconds", required_argument, NULL, SECONDS},
 	{"size", required_argument, NULL, SIZE},
@@ -212,6 +213,14 @@ static int set_threshold(struct arguments *a, const char *value)
 	return TOOL_OK;
 }
 
+static int set_from(struct arguments *a, const char *value)
+{
+	if (!*value)
+		return tool_usage_error("option '--from=' needs the name of a file");
+	a->from = value;
+	return TOOL_OK;
+}
+
 static int set_option(int option, const char *value, void *arguments)
 {
 	struct arguments *a = arguments;
@@ -223,6 +232,7 @@ static int set_option(int option, const char *value, void *arguments)
 	case COMPARE: a->compare = 1; return TOOL_OK;
 	case DEVICE: return set_device(a, value);
 	case FILTER: return set_filter(a, value);
+	case FROM: return set_from(a, value);
 	case LIST: a->list = 1; return TOOL_OK;
 	case SECONDS: return set_seconds(a, value);
 	case SIZE: return set_size(a, value);
@@ -269,14 +279,51 @@ static int writes_file(const struct arguments *a)
 /* Whether an option is for a measurement. */
 static int has_run_option(const struct arguments *a)
 {
-	return writes_file(a) || a->filter || a->seconds > 0 || a->size || a->device || a->against;
+	return a->seconds > 0 || a->size || a->device;
+}
+
+/* Whether an option is for the rows of a run or of --from. */
+static int has_row_option(const struct arguments *a)
+{
+	return writes_file(a) || a->filter || a->against;
+}
+
+/* Refuses options and arguments of a run if the rows are read from a file. */
+static int check_from(const struct arguments *a)
+{
+	const struct tool_options *o = &a->options;
+
+	if (a->compare || a->list)
+		return tool_usage_error("option '--from' excludes '--%s'",
+					a->list ? "list" : "compare");
+	if (has_run_option(a) || o->quick || o->backend_given || o->threads)
+		return tool_usage_error("option '--from' runs no benchmark");
+	for (size_t i = 0; i < a->n; i++) {
+		if (a->requests[i].n_rest)
+			return tool_usage_error(
+				"unknown benchmark '%s'; cuatomic bench --list lists them",
+				a->requests[i].rest[0]);
+	}
+	return TOOL_OK;
+}
+
+/* Refuses options that have no use for the source of the rows: a run, a file or two files. */
+static int check_source(const struct arguments *a)
+{
+	if (a->from)
+		return check_from(a);
+	if (a->compare && (a->list || has_run_option(a) || has_row_option(a)))
+		return tool_usage_error("option '--compare' runs no benchmark");
+	return TOOL_OK;
 }
 
 /* Refuses options that exclude each other. */
 static int check_options(const struct arguments *a)
 {
-	if (a->compare && (a->list || has_run_option(a)))
-		return tool_usage_error("option '--compare' runs no benchmark");
+	int status = check_source(a);
+
+	if (status)
+		return status;
 	if (a->threshold >= 0 && !a->compare && !a->against)
 		return tool_usage_error("option '--threshold' needs '--compare' or '--against'");
 	if (a->against && has_no_table(a))
@@ -296,7 +343,7 @@ static int parse_arguments(int argc, char **argv, struct arguments *a)
 
 	if (!status && !a->compare)
 		status = parse_requests(argc, argv, a);
-	a->summary = !a->compare && !a->list && !a->n;
+	a->summary = !a->compare && !a->from && !a->list && !a->n;
 	if (!status)
 		status = check_options(a);
 	if (!status && a->compare && argc - optind != 2)
@@ -586,6 +633,37 @@ static double threshold_of(const struct arguments *a)
 	return (a->threshold < 0 ? 5 : a->threshold) / 100;
 }
 
+static int is_named(const char *bench, const void *arguments)
+{
+	const struct arguments *a = arguments;
+
+	for (size_t i = 0; i < a->n; i++) {
+		if (!strcmp(a->requests[i].benchmark->name, bench))
+			return 1;
+	}
+	return !a->n;
+}
+
+static int load_rows(const struct arguments *a, struct results *r)
+{
+	int status = bench_load(a->from, r, is_named, a);
+
+	if (!status && !r->n && (a->filter || a->n)) {
+		if (a->filter)
+			tool_error("%s: no row matches '%s'", a->from, a->filter);
+		else
+			tool_error("%s: no row of these benchmarks", a->from);
+		status = TOOL_FAILED;
+	}
+	return status;
+}
+
+static void discard_files(struct arguments *a)
+{
+	bench_file_discard(&a->json);
+	bench_file_discard(&a->csv);
+}
+
 static int open_files(struct arguments *a)
 {
 	int status = bench_file_open(&a->json);
@@ -594,10 +672,8 @@ static int open_files(struct arguments *a)
 		status = bench_file_open(&a->csv);
 	if (!status && bench_file_is_same(&a->json, &a->csv))
 		status = tool_usage_error("options '--json' and '--csv' name a single file");
-	if (status) {
-		bench_file_discard(&a->json);
-		bench_file_discard(&a->csv);
-	}
+	if (status)
+		discard_files(a);
 	return status;
 }
 
@@ -610,24 +686,40 @@ static int write_files(struct arguments *a, const struct results *r)
 	return bench_file_finish(&a->json) | bench_file_finish(&a->csv);
 }
 
-/* Opens the files, runs the benchmarks, writes the files, and compares with the reference. */
+static int measure_rows(const struct arguments *a, int on_cpu, const char *why, struct results *r)
+{
+	int status;
+
+	results_describe(r, why);
+	if (why && r->prints)
+		printf("no GPU (%s), so on the CPU\n", why);
+	status = run_requests(a, on_cpu, r);
+	results_set_date(r);
+	return status;
+}
+
+/*
+ * Opens the files, runs the benchmarks or reads their rows, writes the files, and compares with the
+ * reference.
+ */
 static int measure(struct arguments *a, int on_cpu, const char *why)
 {
 	const int prints = !has_no_table(a);
 	struct results r = {.prints = prints && !a->summary,
-			    .show = prints && a->summary ? summary_show : NULL,
-			    .no_gpu = why};
+			    .show = prints && a->summary ? summary_show : NULL};
 	int status = open_files(a), finished;
 
 	if (status)
 		return status;
+	set_environment(a);
 	bench_catch_signals();
-	if (why && r.prints)
-		printf("no GPU (%s), so on the CPU\n", why);
-	status = run_requests(a, on_cpu, &r);
+	status = a->from ? load_rows(a, &r) : measure_rows(a, on_cpu, why, &r);
+	if (a->from && status)
+		discard_files(a);
 	finished = write_files(a, &r);
 	if (a->reference && r.n && !bench_caught_signal())
-		finished |= bench_reference_judge(a->reference, &r, threshold_of(a));
+		finished |= bench_reference_judge(a->reference, &r, a->from ? a->from : "this run",
+						  threshold_of(a));
 	results_free(&r);
 	bench_raise_signal();
 	return status ? status : finished;
@@ -649,6 +741,13 @@ static int add_summary(struct arguments *a, int on_cpu)
 	return check_program(program_of(a->requests[0].benchmark));
 }
 
+static int open_reference(struct arguments *a)
+{
+	if (a->against)
+		a->reference = bench_reference_open(a->against);
+	return a->against && !a->reference ? TOOL_FAILED : TOOL_OK;
+}
+
 /* Checks everything before anything is measured. why: the reason to use the CPU, or NULL. */
 static int prepare(struct arguments *a, int on_cpu, const char *why)
 {
@@ -656,11 +755,7 @@ static int prepare(struct arguments *a, int on_cpu, const char *why)
 
 	for (size_t i = 0; i < a->n && !status && !a->summary; i++)
 		status = check_request(&a->requests[i], on_cpu, why);
-	if (!status && a->against) {
-		a->reference = bench_reference_open(a->against);
-		status = a->reference ? TOOL_OK : TOOL_FAILED;
-	}
-	return status;
+	return status ? status : open_reference(a);
 }
 
 static int run_benchmarks(struct arguments *a)
@@ -677,12 +772,15 @@ static int run_benchmarks(struct arguments *a)
 	}
 	if (!status)
 		status = prepare(a, on_cpu, why);
-	if (status)
-		return status;
-	set_environment(a);
-	status = measure(a, on_cpu, why);
-	bench_reference_close(a->reference);
-	return status;
+	return status ? status : measure(a, on_cpu, why);
+}
+
+/* Reads the rows from a file. */
+static int run_file(struct arguments *a)
+{
+	int status = open_reference(a);
+
+	return status ? status : measure(a, 0, NULL);
 }
 
 int tool_bench(int argc, char **argv)
@@ -694,10 +792,13 @@ int tool_bench(int argc, char **argv)
 		;
 	else if (a.compare)
 		status = bench_compare(argv[optind], argv[optind + 1], threshold_of(&a));
+	else if (a.from)
+		status = run_file(&a);
 	else if (a.list)
 		print_list(&a);
 	else
 		status = run_benchmarks(&a);
+	bench_reference_close(a.reference);
 	free(a.requests);
 	return status;
 }

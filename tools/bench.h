@@ -18,15 +18,22 @@ struct result_row {
 	struct figure figure;
 };
 
+/* The run that made the rows: this one, or that of a file. Each text may be NULL. */
+struct result_origin {
+	char *version, *date, *cpu, *os;
+	char *versions;       /* of the last benchmark of this run */
+	const char *no_gpu;   /* why this run has no GPU */
+	double cores, memory; /* negative: unknown */
+};
+
 struct results {
 	struct result_row *rows;
 	size_t n, room;
 	const char *bench; /* name of the benchmark that runs */
 	unsigned group;
 	char *device, *driver; /* of the last program on a GPU, or NULL */
-	char *versions;        /* of the last benchmark, or NULL */
-	const char *no_gpu;    /* why there is none, or NULL */
-	int failed;            /* a benchmark failed or was stopped, so rows are missing */
+	struct result_origin origin;
+	int failed; /* a benchmark failed or was stopped, so rows are missing */
 
 	/* shows row i on standard output in place of the table, or NULL */
 	void (*show)(struct results *r, size_t i);
@@ -47,7 +54,21 @@ struct results {
 int results_read(struct results *r, char *line);
 /* Starts a benchmark. seconds: its time limit, or 0. */
 void results_begin(struct results *r, const char *bench, double seconds);
+/* The next rows have this unit, and notes with this title. */
+void results_columns(struct results *r, const char *unit, const char *title);
+/* The next rows belong to this case. */
+void results_case(struct results *r, const char *name);
 void results_free(struct results *r);
+/* Adds a row of the benchmark that runs, with copies of the texts, and prints it. */
+void results_add(struct results *r, const struct result_row *row);
+/* Sets the origin to this machine, now. no_gpu: why there is no GPU, or NULL. */
+void results_describe(struct results *r, const char *no_gpu);
+/* Sets the date of the origin to now. */
+void results_set_date(struct results *r);
+/* Returns a copy in memory from tool_alloc. */
+char *results_copy(const char *text);
+int results_kind(const char *text, enum table_kind *kind);
+int results_reason(const char *text, enum stats_reason *reason);
 /* Best median of the case of row i, or 0. */
 double results_best(const struct results *r, size_t i, enum table_kind kind);
 /* The ratio of row i to the best row of a kind in the case, 1 for the best; -1: there is none. */
@@ -108,12 +129,22 @@ int bench_file_is_same(const struct bench_file *a, const struct bench_file *b);
 int bench_file_finish(struct bench_file *f);
 /* Closes the file and removes the temporary file. */
 void bench_file_discard(struct bench_file *f);
-/* The operating system and the kernel. */
-void bench_system_text(char *text, size_t room);
-/* The date and time, in UTC. */
-void bench_date_text(char text[32]);
 void bench_write_json(FILE *f, const struct results *r);
 void bench_write_csv(FILE *f, const struct results *r);
+
+/* ---- files of bench_write_json ---- */
+
+/*
+ * Reads a file and checks that it has rows. Reports an error and returns NULL, also in a build without
+ * jansson. The result is a json_t.
+ */
+struct json_t *bench_open_json(const char *path);
+/*
+ * Adds the rows of a file that table_matches and `wants` have, and sets the origin. Returns the exit
+ * status of the command.
+ */
+int bench_load(const char *path, struct results *r,
+	       int (*wants)(const char *bench, const void *data), const void *data);
 
 /* Compares two files of bench_write_json. Returns the exit status of the command. */
 int bench_compare(const char *before, const char *after, double threshold);
@@ -127,7 +158,8 @@ struct bench_reference;
  */
 struct bench_reference *bench_reference_open(const char *name);
 void bench_reference_close(struct bench_reference *ref);
-/* Prints the verdicts of the rows in both. Returns TOOL_FAILED if a row is slower. */
-int bench_reference_judge(struct bench_reference *ref, const struct results *r, double threshold);
+/* Prints the verdicts of the rows in both. name: of the rows in r. Returns TOOL_FAILED if a row is slower. */
+int bench_reference_judge(struct bench_reference *ref, const struct results *r, const char *name,
+			  double threshold);
 
 #endif /* CUATOMIC_BENCH_COMMAND_H */

@@ -34,12 +34,6 @@ struct document {
 enum verdict { SAME, FASTER, SLOWER, UNCLEAR };
 static const char *const verdict_names[] = {"SAME", "FASTER", "SLOWER", "UNCLEAR"};
 
-static int document_error(const struct document *d, const char *what)
-{
-	tool_error("%s: %s", d->path, what);
-	return TOOL_FAILED;
-}
-
 /* Returns a member that has to be a number, or null for -1. Returns NAN if it is neither. */
 static double number_member(const json_t *row, const char *name)
 {
@@ -79,24 +73,13 @@ static int read_compared(const json_t *row, struct compared *c)
 
 static int open_document(struct document *d)
 {
-	json_error_t error;
 	json_t *rows, *row;
 	size_t i;
 
-	d->json = json_load_file(d->path, 0, &error);
-	if (!d->json && error.line > 0) {
-		tool_error("%s: line %d: %s", d->path, error.line, error.text);
-		return TOOL_FAILED;
-	}
+	d->json = bench_open_json(d->path);
 	if (!d->json)
-		return document_error(d, error.text);
-	if (!json_is_object(d->json) || !json_is_integer(json_object_get(d->json, "schema")))
-		return document_error(d, "not a file of cuatomic bench --json");
-	if (json_integer_value(json_object_get(d->json, "schema")) != 1)
-		return document_error(d, "the schema is not 1");
+		return TOOL_FAILED;
 	rows = json_object_get(d->json, "rows");
-	if (!json_is_array(rows))
-		return document_error(d, "no rows");
 	d->rows = tool_alloc(json_array_size(rows) * sizeof(*d->rows));
 	json_array_foreach(rows, i, row)
 	{
@@ -300,10 +283,10 @@ void bench_reference_close(struct bench_reference *ref)
 	free(ref);
 }
 
-/* The rows of this run. They belong to r. */
-static struct document document_of_run(const struct results *r)
+/* The rows belong to r. */
+static struct document document_of_results(const struct results *r, const char *name)
 {
-	struct document d = {.path = "this run"};
+	struct document d = {.path = name};
 
 	d.rows = tool_alloc(r->n * sizeof(*d.rows));
 	for (; d.n < r->n; d.n++) {
@@ -324,26 +307,28 @@ static struct document document_of_run(const struct results *r)
 	return d;
 }
 
-static void warn_of_other_gpu(const struct bench_reference *ref, const struct results *r)
+static void warn_of_other_gpu(const struct bench_reference *ref, const struct results *r,
+			      const char *name)
 {
 	const json_t *machine = json_object_get(ref->document.json, "machine");
 	const char *gpu = json_string_value(json_object_get(machine, "gpu"));
 
 	if (gpu && r->device && strcmp(gpu, r->device) != 0)
-		tool_error("%s: its GPU is '%s', this run is of '%s'", ref->path, gpu, r->device);
+		tool_error("%s: its GPU is '%s', %s is of '%s'", ref->path, gpu, name, r->device);
 	else if (gpu && !r->device)
-		tool_error("%s: its GPU is '%s', this run is of the CPU", ref->path, gpu);
+		tool_error("%s: its GPU is '%s', %s is of the CPU", ref->path, gpu, name);
 	else if (!gpu && r->device)
-		tool_error("%s: its GPU is none, this run is of '%s'", ref->path, r->device);
+		tool_error("%s: its GPU is none, %s is of '%s'", ref->path, name, r->device);
 }
 
-int bench_reference_judge(struct bench_reference *ref, const struct results *r, double threshold)
+int bench_reference_judge(struct bench_reference *ref, const struct results *r, const char *name,
+			  double threshold)
 {
-	struct document run = document_of_run(r);
+	struct document run = document_of_results(r, name);
 	size_t counts[UNCLEAR + 1] = {0}, pairs;
 	int status;
 
-	warn_of_other_gpu(ref, r);
+	warn_of_other_gpu(ref, r, name);
 	printf("\n");
 	pairs = judge_rows(&ref->document, &run, threshold, counts);
 	printf("%zu of %zu rows are at least %g %% slower than in %s\n", counts[SLOWER], pairs,
@@ -359,10 +344,9 @@ int bench_reference_judge(struct bench_reference *ref, const struct results *r, 
 
 int bench_compare(const char *before, const char *after, double threshold)
 {
-	(void)before;
 	(void)after;
 	(void)threshold;
-	tool_error("bench --compare: this build has no JSON reader (jansson)");
+	bench_open_json(before);
 	return TOOL_FAILED;
 }
 
@@ -378,10 +362,12 @@ void bench_reference_close(struct bench_reference *ref)
 	(void)ref;
 }
 
-int bench_reference_judge(struct bench_reference *ref, const struct results *r, double threshold)
+int bench_reference_judge(struct bench_reference *ref, const struct results *r, const char *name,
+			  double threshold)
 {
 	(void)ref;
 	(void)r;
+	(void)name;
 	(void)threshold;
 	return TOOL_FAILED;
 }

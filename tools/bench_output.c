@@ -76,18 +76,8 @@ static void json_row(FILE *f, const struct results *r, size_t i)
 	fputs("]}", f);
 }
 
-void bench_date_text(char text[32])
-{
-	const time_t now = time(NULL);
-	struct tm utc;
-
-	*text = '\0';
-	if (gmtime_r(&now, &utc))
-		strftime(text, 32, "%Y-%m-%dT%H:%M:%SZ", &utc);
-}
-
 /* From /etc/os-release and uname. */
-void bench_system_text(char *text, size_t room)
+static void system_text(char *text, size_t room)
 {
 	FILE *f = fopen("/etc/os-release", "re");
 	struct utsname u;
@@ -106,21 +96,48 @@ void bench_system_text(char *text, size_t room)
 			 u.machine);
 }
 
-static void json_machine(FILE *f, const struct results *r)
+void results_set_date(struct results *r)
 {
+	const time_t now = time(NULL);
+	struct tm utc;
+	char text[32] = "";
+
+	if (gmtime_r(&now, &utc))
+		strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &utc);
+	free(r->origin.date);
+	r->origin.date = results_copy(text);
+}
+
+void results_describe(struct results *r, const char *no_gpu)
+{
+	struct result_origin *o = &r->origin;
 	struct cua_device_info info = CUA_DEVICE_INFO_INIT;
 	const double pages = (double)sysconf(_SC_PHYS_PAGES);
 	char system[512];
 
-	bench_system_text(system, sizeof(system));
+	system_text(system, sizeof(system));
+	o->no_gpu = no_gpu;
+	o->version = results_copy(cua_version());
+	results_set_date(r);
+	if (!cua_device_query(CUA_BACKEND_CPU, 0, &info))
+		o->cpu = results_copy(info.name);
+	o->os = results_copy(system);
+	o->cores = (double)sysconf(_SC_NPROCESSORS_ONLN);
+	o->memory = pages * (double)sysconf(_SC_PAGESIZE);
+}
+
+static void json_machine(FILE *f, const struct results *r)
+{
+	const struct result_origin *o = &r->origin;
+
 	fputs("  \"machine\": {", f);
-	json_member(f, "cpu", cua_device_query(CUA_BACKEND_CPU, 0, &info) ? NULL : info.name);
+	json_member(f, "cpu", o->cpu);
 	fputs(", ", f);
-	json_number(f, "cores", (double)sysconf(_SC_NPROCESSORS_ONLN));
+	json_number(f, "cores", o->cores);
 	fputs(", ", f);
-	json_number(f, "memory", pages * (double)sysconf(_SC_PAGESIZE));
+	json_number(f, "memory", o->memory);
 	fputs(",\n    ", f);
-	json_member(f, "os", system);
+	json_member(f, "os", o->os);
 	fputs(", ", f);
 	json_member(f, "gpu", r->device);
 	fputs(", ", f);
@@ -130,13 +147,10 @@ static void json_machine(FILE *f, const struct results *r)
 
 void bench_write_json(FILE *f, const struct results *r)
 {
-	char date[32];
-
-	bench_date_text(date);
 	fputs("{\n  \"schema\": 1, ", f);
-	json_member(f, "version", cua_version());
+	json_member(f, "version", r->origin.version);
 	fputs(", ", f);
-	json_member(f, "date", date);
+	json_member(f, "date", r->origin.date);
 	fprintf(f, ", \"complete\": %s,\n", r->failed ? "false" : "true");
 	json_machine(f, r);
 	fputs("  \"rows\": [", f);

@@ -8,7 +8,7 @@
 /* Fields of a record: a row has the most. */
 #define FIELDS (STATS_SAMPLES + 7)
 
-static char *copy_text(const char *text)
+char *results_copy(const char *text)
 {
 	const size_t bytes = strlen(text) + 1;
 	char *copy = tool_alloc(bytes);
@@ -20,7 +20,7 @@ static char *copy_text(const char *text)
 static void replace_text(char **to, const char *text)
 {
 	free(*to);
-	*to = text ? copy_text(text) : NULL;
+	*to = text ? results_copy(text) : NULL;
 }
 
 void results_begin(struct results *r, const char *bench, double seconds)
@@ -39,6 +39,19 @@ void results_begin(struct results *r, const char *bench, double seconds)
 	replace_text(&r->title, NULL);
 }
 
+void results_columns(struct results *r, const char *unit, const char *title)
+{
+	replace_text(&r->columns, unit);
+	replace_text(&r->title, title);
+	r->group++;
+}
+
+void results_case(struct results *r, const char *name)
+{
+	table_begin(&r->table, name);
+	r->group++;
+}
+
 void results_free(struct results *r)
 {
 	for (size_t i = 0; i < r->n; i++) {
@@ -51,7 +64,11 @@ void results_free(struct results *r)
 	free(r->rows);
 	free(r->device);
 	free(r->driver);
-	free(r->versions);
+	free(r->origin.version);
+	free(r->origin.versions);
+	free(r->origin.date);
+	free(r->origin.cpu);
+	free(r->origin.os);
 	free(r->columns);
 	free(r->title);
 }
@@ -114,7 +131,7 @@ static int split(char *line, char *fields[FIELDS + 1])
 	return n;
 }
 
-static int parse_kind(const char *text, enum table_kind *kind)
+int results_kind(const char *text, enum table_kind *kind)
 {
 	for (int k = TABLE_CEILING; k <= TABLE_OURS; k++) {
 		*kind = (enum table_kind)k;
@@ -124,7 +141,7 @@ static int parse_kind(const char *text, enum table_kind *kind)
 	return 0;
 }
 
-static int parse_reason(const char *text, enum stats_reason *reason)
+int results_reason(const char *text, enum stats_reason *reason)
 {
 	for (int k = STATS_CONVERGED; k <= STATS_ALL_SAMPLES; k++) {
 		*reason = (enum stats_reason)k;
@@ -152,18 +169,32 @@ static int parse_samples(char *const *fields, int n, struct figure *f)
 	return 1;
 }
 
+/* Prints a row as a single line, whatever its names contain. */
 static void print_row(struct results *r, const struct result_row *row)
 {
+	char *name, *way, *note;
+
 	if (!r->prints)
 		return;
+	name = results_copy(row->name);
+	way = results_copy(row->way);
+	note = results_copy(row->note);
+	tool_one_line(name);
+	tool_one_line(way);
+	tool_one_line(note);
 	progress_clear();
-	if (r->columns)
+	if (r->columns) {
+		tool_one_line(r->columns);
 		table_columns(r->columns, r->title);
+	}
 	replace_text(&r->columns, NULL);
 	/* the table cuts long names */
-	if (strncmp(r->table.name, row->name, sizeof(r->table.name) - 1) != 0)
-		table_begin(&r->table, row->name);
-	table_add_note(&r->table, row->kind, row->way, row->figure, row->note);
+	if (strncmp(r->table.name, name, sizeof(r->table.name) - 1) != 0)
+		table_begin(&r->table, name);
+	table_add_note(&r->table, row->kind, way, row->figure, note);
+	free(name);
+	free(way);
+	free(note);
 }
 
 static struct result_row *new_row(struct results *r)
@@ -181,15 +212,35 @@ static struct result_row *new_row(struct results *r)
 	return &r->rows[r->n++];
 }
 
+void results_add(struct results *r, const struct result_row *row)
+{
+	const char *last = r->n ? r->rows[r->n - 1].name : "";
+	struct result_row copy = *row;
+
+	if (strcmp(last, row->name) != 0)
+		r->group++;
+	copy.group = r->group;
+	copy.bench = results_copy(r->bench);
+	copy.name = results_copy(row->name);
+	copy.way = results_copy(row->way);
+	copy.unit = results_copy(row->unit);
+	copy.note = results_copy(row->note);
+	*new_row(r) = copy;
+	print_row(r, &copy);
+	if (r->show) {
+		progress_clear();
+		r->show(r, r->n - 1);
+	}
+}
+
 /* %row CASE WAY KIND UNIT NOTE REASON SAMPLE... */
 static int read_row(struct results *r, char **fields, int n)
 {
 	enum stats_reason reason;
 	struct result_row row;
-	const char *last = r->n ? r->rows[r->n - 1].name : "";
 
-	if (n < 7 || n > FIELDS || !parse_kind(fields[3], &row.kind) ||
-	    !parse_reason(fields[6], &reason) || !parse_samples(fields + 7, n - 7, &row.figure))
+	if (n < 7 || n > FIELDS || !results_kind(fields[3], &row.kind) ||
+	    !results_reason(fields[6], &reason) || !parse_samples(fields + 7, n - 7, &row.figure))
 		return 0;
 	r->done++;
 	r->last = stats_now();
@@ -197,21 +248,12 @@ static int read_row(struct results *r, char **fields, int n)
 	memset(&r->state, 0, sizeof(r->state));
 	if (!table_matches(fields[1], fields[2]))
 		return 1;
-	if (strcmp(last, fields[1]) != 0)
-		r->group++;
 	row.figure.reason = reason;
-	row.group = r->group;
-	row.bench = copy_text(r->bench);
-	row.name = copy_text(fields[1]);
-	row.way = copy_text(fields[2]);
-	row.unit = copy_text(fields[4]);
-	row.note = copy_text(fields[5]);
-	*new_row(r) = row;
-	print_row(r, &row);
-	if (r->show) {
-		progress_clear();
-		r->show(r, r->n - 1);
-	}
+	row.name = fields[1];
+	row.way = fields[2];
+	row.unit = fields[4];
+	row.note = fields[5];
+	results_add(r, &row);
 	return 1;
 }
 
@@ -224,7 +266,7 @@ static int read_head(struct results *r, char **fields, int n)
 	else if (!strcmp(fields[1], "driver"))
 		replace_text(&r->driver, fields[2]);
 	else if (!strcmp(fields[1], "versions"))
-		replace_text(&r->versions, fields[2]);
+		replace_text(&r->origin.versions, fields[2]);
 	return 1;
 }
 
@@ -242,9 +284,7 @@ static int read_columns(struct results *r, char **fields, int n)
 {
 	if (n != 3)
 		return 0;
-	replace_text(&r->columns, fields[1]);
-	replace_text(&r->title, fields[2]);
-	r->group++;
+	results_columns(r, fields[1], fields[2]);
 	return 1;
 }
 
@@ -252,8 +292,7 @@ static int read_case(struct results *r, char **fields, int n)
 {
 	if (n != 2)
 		return 0;
-	table_begin(&r->table, fields[1]);
-	r->group++;
+	results_case(r, fields[1]);
 	return 1;
 }
 

@@ -19,24 +19,19 @@ void summary_set_rows(const char *pattern)
 
 static void print_machine(const struct results *r)
 {
-	struct cua_device_info info = CUA_DEVICE_INFO_INIT;
-	const uint64_t pages = (uint64_t)sysconf(_SC_PHYS_PAGES);
-	char system[512], date[32], memory[TOOL_BYTES_TEXT];
+	const struct result_origin *o = &r->origin;
+	char memory[TOOL_BYTES_TEXT];
 
-	bench_system_text(system, sizeof(system));
-	bench_date_text(date);
-	printf("machine   %s, %ld CPUs, %s, %s\n",
-	       cua_device_query(CUA_BACKEND_CPU, 0, &info) ? "unknown" : info.name,
-	       sysconf(_SC_NPROCESSORS_ONLN),
-	       tool_bytes_text(memory, pages * (uint64_t)sysconf(_SC_PAGESIZE)), system);
+	printf("machine   %s, %.0f CPUs, %s, %s\n", o->cpu ? o->cpu : "unknown", o->cores,
+	       tool_bytes_text(memory, (uint64_t)o->memory), o->os);
 	if (r->device)
 		printf("GPU       %s, driver %s\n", r->device, r->driver ? r->driver : "unknown");
 	else
-		printf("GPU       %s%s\n", r->no_gpu ? "none: " : "not used",
-		       r->no_gpu ? r->no_gpu : "");
+		printf("GPU       %s%s\n", o->no_gpu ? "none: " : "not used",
+		       o->no_gpu ? o->no_gpu : "");
 	printf("versions  %s%s\n", r->device ? "" : "cuatomic ",
-	       r->versions ? r->versions : cua_version());
-	printf("date      %s\n\n", date);
+	       o->versions ? o->versions : o->version);
+	printf("date      %s\n\n", o->date);
 	printf("%-9s %-27s %-40s %9s %-5s %8s %10s  %s\n", "bench", "case", "way", "median", "unit",
 	       "interval", "of ceiling", "state");
 }

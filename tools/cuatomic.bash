@@ -47,6 +47,11 @@ _cuatomic() {
     mapfile -t COMPREPLY < <(compgen -f -- "$current")
     return
     ;;
+  --from)
+    compopt -o filenames 2>/dev/null || true
+    mapfile -t COMPREPLY < <(compgen -f -- "$current")
+    return
+    ;;
   --csv | --json)
     # without '=' the option has no value
     if [ "${COMP_WORDS[COMP_CWORD]}" = "=" ] || [ "${COMP_WORDS[COMP_CWORD - 1]}" = "=" ]; then
@@ -62,7 +67,7 @@ _cuatomic() {
     if [ "$command" = demo ]; then
       options="$options --group="
     else
-      options="$options --against= --compare --csv --device= --filter= --json --list --quick --seconds= --size= --threshold="
+      options="$options --against= --compare --csv --device= --filter= --from= --json --list --quick --seconds= --size= --threshold="
     fi
     mapfile -t COMPREPLY < <(compgen -W "$options" -- "$current")
     for word in "${COMPREPLY[@]}"; do

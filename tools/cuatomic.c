@@ -54,6 +54,7 @@ static const char help_text[] =
 	"      --csv[=FILE]             write the rows as CSV, to FILE or in place of the table\n"
 	"      --device=N               GPU to run on, from 0\n"
 	"      --filter=REGEX           only rows whose \"bench/case/way\" matches\n"
+	"      --from=FILE.json         the rows of a file of --json, in place of a run\n"
 	"      --json[=FILE]            as --csv, in JSON, with the machine and all samples\n"
 	"      --list                   list the benchmarks\n"
 	"      --seconds=S              time of each benchmark; without NAME, of all\n"
@@ -188,6 +189,7 @@ static int parse_group(const char *text, uint32_t *ranks)
 static int parse_backend(const char *text, struct tool_options *o)
 {
 	o->cpu = !strcmp(text, "cpu") || !strcmp(text, "auto");
+	o->backend_given = 1;
 	o->cuda = !strcmp(text, "cuda") || !strcmp(text, "auto");
 	if (!o->cpu && !o->cuda)
 		return tool_usage_error("unknown backend '%s' (cpu, cuda or auto)", text);

@@ -27,6 +27,7 @@ bench)
     '--csv=-[write the rows as CSV]::file:_files' \
     '--device=[GPU to run on]:GPU: ' \
     '--filter=[only rows that match]:regular expression: ' \
+    '--from=[read the rows of a file of --json]:file:_files' \
     '--json=-[write the rows in JSON]::file:_files' \
     '--list[list the benchmarks]' \
     '(-q --quick)'{-q,--quick}'[short runs, only to test the benchmarks]' \

@@ -29,7 +29,8 @@ int tool_usage_error(const char *format, ...) TOOL_PRINTF;
 
 /* The options of demo and bench. */
 struct tool_options {
-	int cpu, cuda;    /* the backends to use; by default both */
+	int cpu, cuda; /* the backends to use; by default both */
+	int backend_given;
 	unsigned threads; /* of the CPU backend; 0: the default */
 	uint32_t group;   /* the ranks of a group; 0: no group */
 	int quick;
