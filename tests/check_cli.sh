@@ -633,11 +633,12 @@ completes '--atomics --help --json' cuatomic info ''
 completes '--help' cuatomic help ''
 completes "$(cut -d ' ' -f 1 "$tmp/benchmarks" | tr '\n' ' ' | sed 's/ $//')" cuatomic bench ''
 completes 'latency launch locks' cuatomic bench --quick l
-completes '--against= --backend= --compare --csv --device= --filter= --from= --help --json --list --quick --seconds= --size= --threads= --threshold=' \
+completes '--against= --backend= --compare --csv --device= --filter= --from= --help --json --list --plot= --quick --seconds= --size= --threads= --threshold=' \
   cuatomic bench --
 completes '--json' cuatomic bench locks --j
 completes "$tmp/binary" cuatomic bench locks --json = "$tmp/bin"
 completes "$tmp/binary" cuatomic bench --from = "$tmp/bin"
+completes "$tmp/binary" cuatomic bench --plot = "$tmp/bin"
 completes "$tmp/binary" cuatomic bench --compare "$tmp/bin"
 completes "$tmp/binary" cuatomic bench --against = "$tmp/bin"
 completes 'latency launch locks' cuatomic bench --json l

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "bench.h"
+#include "bench_plot.h"
 
 #ifndef CUATOMIC_BENCHDIR
 #define CUATOMIC_BENCHDIR "/usr/local/libexec/cuatomic"
@@ -109,7 +109,8 @@ struct request {
 
 struct arguments {
 	struct tool_options options;
-	struct bench_file json, csv;
+	struct bench_file json, csv, plot;
+	char *gnuplot;                      /* path of the program, of --plot */
 	const char *filter, *from, *device; /* NULL: not given */
 	const char *against;                /* name of a reference; NULL: not given */
 	double seconds;                     /* 0: not given */
@@ -122,7 +123,20 @@ struct arguments {
 	size_t n;
 };
 
-enum { JSON = 256, AGAINST, CSV, COMPARE, DEVICE, FILTER, FROM, LIST, SECONDS, SIZE, THRESHOLD };
+enum {
+	JSON = 256,
+	AGAINST,
+	CSV,
+	COMPARE,
+	DEVICE,
+	FILTER,
+	FROM,
+	LIST,
+	PLOT,
+	SECONDS,
+	SIZE,
+	THRESHOLD
+};
 
 static const struct option bench_options[] = {
 	{"json", optional_argument, NULL, JSON},
@@ -133,6 +147,7 @@ static const struct option bench_options[] = {
 	{"filter", required_argument, NULL, FILTER},
 	{"from", required_argument, NULL, FROM},
 	{"list", no_argument, NULL, LIST},
+	{"plot", required_argument, NULL, PLOT},
 	{"seconds", required_argument, NULL, SECONDS},
 	{"size", required_argument, NULL, SIZE},
 	{"threshold", required_argument, NULL, THRESHOLD},
@@ -213,6 +228,18 @@ static int set_threshold(struct arguments *a, const char *value)
 	return TOOL_OK;
 }
 
+static int set_plot(struct arguments *a, const char *value)
+{
+	const size_t length = strlen(value);
+	const char *end = length > 4 ? value + length - 4 : "";
+
+	if (strcmp(end, ".svg") != 0 && strcmp(end, ".png") != 0)
+		return tool_usage_error("'%s' is not the name of a plot, FILE.svg or FILE.png",
+					value);
+	a->plot.path = value;
+	return TOOL_OK;
+}
+
 static int set_from(struct arguments *a, const char *value)
 {
 	if (!*value)
@@ -234,6 +261,7 @@ static int set_option(int option, const char *value, void *arguments)
 	case FILTER: return set_filter(a, value);
 	case FROM: return set_from(a, value);
 	case LIST: a->list = 1; return TOOL_OK;
+	case PLOT: return set_plot(a, value);
 	case SECONDS: return set_seconds(a, value);
 	case SIZE: return set_size(a, value);
 	default: return set_threshold(a, value);
@@ -273,7 +301,7 @@ static int has_no_table(const struct arguments *a)
 
 static int writes_file(const struct arguments *a)
 {
-	return a->json.path || a->csv.path;
+	return a->json.path || a->csv.path || a->plot.path;
 }
 
 /* Whether an option is for a measurement. */
@@ -662,28 +690,58 @@ static void discard_files(struct arguments *a)
 {
 	bench_file_discard(&a->json);
 	bench_file_discard(&a->csv);
+	bench_file_discard(&a->plot);
 }
 
+/* Looks for gnuplot if there is a plot, and opens the files. */
 static int open_files(struct arguments *a)
 {
-	int status = bench_file_open(&a->json);
+	int status;
 
+	if (a->plot.path) {
+		a->gnuplot = gnuplot_find();
+		if (!a->gnuplot)
+			return TOOL_FAILED;
+	}
+	status = bench_file_open(&a->json);
 	if (!status)
 		status = bench_file_open(&a->csv);
 	if (!status && bench_file_is_same(&a->json, &a->csv))
 		status = tool_usage_error("options '--json' and '--csv' name a single file");
+	if (!status)
+		status = bench_file_open(&a->plot);
+	if (!status &&
+	    (bench_file_is_same(&a->json, &a->plot) || bench_file_is_same(&a->csv, &a->plot)))
+		status = tool_usage_error("option '--plot' needs a file of its own");
 	if (status)
 		discard_files(a);
 	return status;
 }
 
-static int write_files(struct arguments *a, const struct results *r)
+/* Draws the rows, if there is a plot. After a signal, or a failure without rows, there is no file. */
+static int plot(struct arguments *a, const struct results *r, int failed)
 {
+	int status = TOOL_OK;
+
+	if (!a->plot.stream)
+		return TOOL_OK;
+	if (!bench_caught_signal() && (r->n || !failed))
+		status = bench_plot(&a->plot, r, a->gnuplot);
+	if (status || bench_caught_signal() || !r->n)
+		bench_file_discard(&a->plot);
+	return status ? status : bench_file_finish(&a->plot);
+}
+
+static int write_files(struct arguments *a, const struct results *r, int failed)
+{
+	int status;
+
 	if (a->json.stream)
 		bench_write_json(a->json.stream, r);
 	if (a->csv.stream)
 		bench_write_csv(a->csv.stream, r);
-	return bench_file_finish(&a->json) | bench_file_finish(&a->csv);
+	status = bench_file_finish(&a->json) | bench_file_finish(&a->csv);
+	return status | plot(a, r, failed);
 }
 
 static int measure_rows(const struct arguments *a, int on_cpu, const char *why, struct results *r)
@@ -716,7 +774,7 @@ static int measure(struct arguments *a, int on_cpu, const char *why)
 	status = a->from ? load_rows(a, &r) : measure_rows(a, on_cpu, why, &r);
 	if (a->from && status)
 		discard_files(a);
-	finished = write_files(a, &r);
+	finished = write_files(a, &r, status);
 	if (a->reference && r.n && !bench_caught_signal())
 		finished |= bench_reference_judge(a->reference, &r, a->from ? a->from : "this run",
 						  threshold_of(a));
@@ -799,6 +857,7 @@ int tool_bench(int argc, char **argv)
 	else
 		status = run_benchmarks(&a);
 	bench_reference_close(a.reference);
+	free(a.gnuplot);
 	free(a.requests);
 	return status;
 }

@@ -112,6 +112,11 @@ int bench_caught_signal(void);
 void bench_raise_signal(void);
 /* Runs a job until its end or a signal. Returns the exit status of the command. */
 int bench_run_job(const struct bench_job *job, struct results *r);
+/*
+ * Runs a program with these descriptors as standard streams, until its end or a signal. Sets the
+ * status of waitpid. Returns TOOL_OK, or TOOL_FAILED if it did not run or was stopped.
+ */
+int bench_run_filter(char *const *argv, int in, int out, int err, int *ended);
 
 /* ---- output ---- */
 
@@ -131,6 +136,9 @@ int bench_file_finish(struct bench_file *f);
 void bench_file_discard(struct bench_file *f);
 void bench_write_json(FILE *f, const struct results *r);
 void bench_write_csv(FILE *f, const struct results *r);
+
+/* Draws the rows. gnuplot: path of the program. Returns the exit status of the command. */
+int bench_plot(const struct bench_file *f, const struct results *r, const char *gnuplot);
 
 /* ---- files of bench_write_json ---- */
 

@@ -32,7 +32,7 @@ static sigset_t signals_before; /* the mask of the caller */
 static struct sigaction alarm_before;
 
 /* Descriptors of outputs whose reader may stall, and /dev/null. */
-static int outputs[4];
+static int outputs[5];
 static volatile sig_atomic_t n_outputs;
 static int null_output = -1;
 
@@ -377,6 +377,33 @@ static void wait_for_end(struct child *c)
 		wait_for(none, END_SECONDS);
 		still_runs(c);
 	}
+}
+
+int bench_run_filter(char *const *argv, int in, int out, int err, int *ended)
+{
+	struct child *c = tool_alloc(sizeof(*c));
+	int status;
+
+	memset(c, 0, sizeof(*c));
+	c->out.fd = c->err.fd = -1;
+	fflush(NULL);
+	c->pid = fork();
+	if (!c->pid) {
+		restore_signals();
+		if (dup2(in, STDIN_FILENO) >= 0 && dup2(out, STDOUT_FILENO) >= 0 &&
+		    dup2(err, STDERR_FILENO) >= 0)
+			execv(argv[0], argv);
+		dprintf(STDERR_FILENO, "%s\n", strerror(errno));
+		_exit(127);
+	}
+	if (c->pid < 0)
+		tool_error("%s: %s", argv[0], strerror(errno));
+	else
+		wait_for_end(c);
+	*ended = c->status;
+	status = c->pid < 0 || c->stopped ? TOOL_FAILED : TOOL_OK;
+	free(c);
+	return status;
 }
 
 /* Returns the exit status of the command. A child of status 1 or 2 may have described its error. */

@@ -12,8 +12,8 @@
 
 #include "bench.h"
 
-/* Temporary files: at most a JSON file and a CSV file. exit() removes them. */
-static char *unfinished[2];
+/* Temporary files: at most a JSON file, a CSV file and a plot. exit() removes them. */
+static char *unfinished[3];
 static pid_t owner;
 
 static void remove_unfinished(void)

@@ -47,7 +47,7 @@ _cuatomic() {
     mapfile -t COMPREPLY < <(compgen -f -- "$current")
     return
     ;;
-  --from)
+  --from | --plot)
     compopt -o filenames 2>/dev/null || true
     mapfile -t COMPREPLY < <(compgen -f -- "$current")
     return
@@ -67,7 +67,7 @@ _cuatomic() {
     if [ "$command" = demo ]; then
       options="$options --group="
     else
-      options="$options --against= --compare --csv --device= --filter= --from= --json --list --quick --seconds= --size= --threshold="
+      options="$options --against= --compare --csv --device= --filter= --from= --json --list --plot= --quick --seconds= --size= --threshold="
     fi
     mapfile -t COMPREPLY < <(compgen -W "$options" -- "$current")
     for word in "${COMPREPLY[@]}"; do

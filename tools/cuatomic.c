@@ -57,6 +57,7 @@ static const char help_text[] =
 	"      --from=FILE.json         the rows of a file of --json, in place of a run\n"
 	"      --json[=FILE]            as --csv, in JSON, with the machine and all samples\n"
 	"      --list                   list the benchmarks\n"
+	"      --plot=FILE.svg|FILE.png draw the rows by gnuplot\n"
 	"      --seconds=S              time of each benchmark; without NAME, of all\n"
 	"      --size=BYTES             arrays of the benchmarks of memory; suffixes K, M and G\n"
 	"      --threshold=PERCENT      difference that --compare and --against tolerate [5]\n"

@@ -31,6 +31,7 @@ bench)
     '--json=-[write the rows in JSON]::file:_files' \
     '--list[list the benchmarks]' \
     '(-q --quick)'{-q,--quick}'[short runs, only to test the benchmarks]' \
+    '--plot=[draw the rows, as SVG or PNG]:file:_files' \
     '--seconds=[time of each benchmark]:seconds: ' \
     '--size=[size of the arrays of the benchmarks of memory]:bytes: ' \
     '--threshold=[difference that a comparison tolerates]:percent: ' \
