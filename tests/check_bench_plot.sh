@@ -382,6 +382,14 @@ row("copy", "aligned, 8 bytes", "1 thread, unroll 1", "ours", "GB/s", 77)
 row("copy", "aligned, 8 bytes", "2 threads, unroll 1", "ours", "GB/s", 55)
 row("copy", "aligned, 8 bytes", "2 threads, unroll 2", "ours", "GB/s")
 row("copy", "aligned, 8 bytes", "memcpy", "peer", "GB/s", 33)
+for bytes in 4, 8:
+    row("write", f"aligned, {bytes} bytes", "ceiling: best of 16 bytes", "ceiling", "GB/s", 600 + bytes)
+    row("write", f"offset, {bytes} bytes", "ceiling: best of 16 bytes", "ceiling", "GB/s", 600)
+    row("write", f"strided, {bytes} bytes", "ceiling: best of 16 bytes", "ceiling", "GB/s", 500)
+    row("write", f"strided, {bytes} bytes", "block 64, unroll 4", "ours", "GB/s", 123)
+    for unroll in 1, 2:
+        row("write", f"aligned, {bytes} bytes", f"block 32, unroll {unroll}", "ours", "GB/s", 20 * unroll)
+        row("write", f"offset, {bytes} bytes", f"block 32, unroll {unroll}", "ours", "GB/s", 30 * unroll)
 END
 drawn cells
 shows cells <<'END'
@@ -390,7 +398,12 @@ has("read: A GPU", "copy: A GPU", "cuatomic 0.1.0, 2026-11-21T10:20:30Z", "align
 # the best of the blocks
 has("356.5", "457.0", "1060", "658.0", "3472", "77.00", "memcpy", "33.00", "peer")
 lacks("228.5", "55.00", "128", "256")
-assert texts.count("operand, bytes") == 3 and texts.count("658.0") == 2
+# the ceiling above the cells; cells of a single column are bars
+has("ceiling: best of 16 bytes, 604.0 to 608.0", "ceiling: best of 16 bytes, 600.0", "strided, 4 bytes", "strided, 8 bytes",
+    "block 64, unroll 4")
+assert texts.count("500.0") == 2 and texts.count("ceiling: best of 16 bytes") == 2
+lacks("block 32, unroll 1")
+assert texts.count("operand, bytes") == 5 and texts.count("658.0") == 2
 END
 
 file lines.json <<'END'
@@ -406,6 +419,12 @@ row("latency", "fences", "system", "ours", "ns", 900)
 for way in "1 address", "32 addresses", "1 Ki addresses", "1 Mi addresses":
     row("atomics", "add u32, global, gpu", way, "ours", "M/s", 1000)
     row("atomics", "CAS u64, global, gpu", way, "ours", "M/s", 20)
+    row("atomics", "add u32, shared", way, "ours", "M/s", 50)
+    row("atomics", "max u32, shared", way, "ours", "M/s", 40)
+row("atomics", "add u32, shared", "ceiling: a", "ceiling", "M/s", 90)
+row("atomics", "max u32, shared", "ceiling: a", "ceiling", "M/s", 90)
+row("atomics", "add u32, global, gpu", "ceiling: b", "ceiling", "M/s", 2000)
+row("atomics", "CAS u64, global, gpu", "ceiling: b", "ceiling", "M/s", 2500)
 row("atomics", "add u32, global, gpu", "none", "peer", "M/s")
 END
 drawn lines
@@ -414,9 +433,12 @@ has("random: A GPU", "G/s", "footprint", "16 KiB", "256 KiB", "4 MiB", "64 MiB",
     "load 8 bytes: reads", "2", "5", "10", "20")
 has("latency: A GPU", "load by footprint", "ns", "add u32, global, gpu", "501.0", "fences", "system", "900.0", "cuatomic")
 has("atomics: A GPU", "addresses", "M/s", "1", "32", "1 Ki", "1 Mi", "none", "not available")
+# a panel for each memory; a ceiling of several lines is a single line
+has("global, gpu", "CAS u64", "shared", "max u32", "add u32: b", "CAS u64: b")
+assert texts.count("ceiling: a") == 1 and texts.count("add u32") == 2, texts
 # in order, though the file is not
 ours = [line for line in lines(4) if len(line) in (4, 5)]
-assert [len(line) for line in ours] == [5, 5, 5, 4, 4], ours
+assert [len(line) for line in ours] == [5, 5, 5, 4, 4, 4, 4], ours
 assert all(line == sorted(line) for line in ours)
 # many points are not beside each other
 assert [x for x, y in ours[0]] == [x for x, y in ours[1]]
@@ -428,7 +450,7 @@ assert ours[1][0][1] > ours[0][0][1] and ours[4][0][1] > ours[3][0][1]
 # a ceiling is a dashed line from side to side
 level = [p for p in dashed if len(points(p)) == 2 and points(p)[0][1] == points(p)[1][1]]
 long = [p for p in level if points(p)[1][0] - points(p)[0][0] > 400]
-assert len(long) == 1 and points(long[0])[0][1] < ours[0][0][1], level
+assert len(long) == 4 and points(long[0])[0][1] < ours[0][0][1], level
 # whiskers: the interval of the latency from 500 to 900 ns spans more than that of the random loads
 def whiskers(line):
     x = line[0][0]

@@ -115,10 +115,13 @@ static int place_footprint(struct plot_item *item)
 	return parse_size(item->row->way, &item->x);
 }
 
-/* Way "32 addresses". */
+/* Case "add u32, global, gpu", way "32 addresses": a panel for each memory and scope. */
 static int place_addresses(struct plot_item *item)
 {
-	name_part(item->series, item->row->name, PLOT_NAME);
+	const char *name = item->row->name, *memory = strstr(name, ", ");
+
+	name_part(item->series, name, memory ? (size_t)(memory - name) : PLOT_NAME);
+	name_part(item->panel, memory ? memory + 2 : "", PLOT_NAME);
 	return parse_addresses(item->row->way, &item->x);
 }
 
@@ -194,32 +197,39 @@ static void place(struct plot_item *item, const struct result_row *row)
 	}
 }
 
-/* A ceiling without a number belongs to the lines of its case, at every x. */
-static void place_ceiling(struct plot_item *items, size_t n, struct plot_item *item)
+/* The name of a ceiling of a case. */
+static void name_ceiling(struct plot_item *item, const char *name)
 {
 	static const char prefix[] = "ceiling: ";
-	const char *way;
+	const char *way = item->row->way;
+
+	way += strncmp(way, prefix, sizeof(prefix) - 1) ? 0 : sizeof(prefix) - 1;
+	snprintf(item->series, PLOT_NAME, "%.*s: %.*s", PLOT_NAME / 2 - 2, name, PLOT_NAME / 2 - 2,
+		 way);
+}
+
+/* A ceiling without a number belongs to the lines or cells of its case, at every x. */
+static void place_ceiling(struct plot_item *items, size_t n, struct plot_item *item)
+{
 
 	if (item->row->kind != TABLE_CEILING || item->shape != PLOT_BARS)
 		return;
 	for (size_t i = 0; i < n; i++) {
 		struct plot_item *other = &items[i];
 
-		if (other->shape != PLOT_LINES || other->base ||
+		if (other->shape == PLOT_BARS || other->base ||
 		    strcmp(other->row->bench, item->row->bench) != 0 ||
 		    strcmp(other->row->name, item->row->name) != 0 ||
 		    strcmp(other->row->unit, item->row->unit) != 0)
 			continue;
 		*item = (struct plot_item){.row = item->row,
 					   .kind = other->kind,
-					   .shape = PLOT_LINES,
+					   .shape = other->shape,
 					   .base = other,
-					   .x = NAN};
+					   .x = NAN,
+					   .y = NAN};
 		memcpy(item->panel, other->panel, sizeof(item->panel));
-		way = item->row->way;
-		way += strncmp(way, prefix, sizeof(prefix) - 1) ? 0 : sizeof(prefix) - 1;
-		snprintf(item->series, PLOT_NAME, "%.*s: %.*s", PLOT_NAME / 2 - 2, item->row->name,
-			 PLOT_NAME / 2 - 2, way);
+		name_ceiling(item, item->shape == PLOT_LINES ? other->series : "ceiling");
 		return;
 	}
 }
@@ -232,13 +242,40 @@ static int share_panel(const struct plot_item *a, const struct plot_item *b)
 	       !strcmp(a->row->unit, b->row->unit) && !strcmp(a->panel, b->panel);
 }
 
-/* Lines need two x; otherwise the rows are bars. */
+/* Whether two ceilings of lines are the same measurement. */
+static int is_same_ceiling(const struct plot_item *a, const struct plot_item *b)
+{
+	return b->base && b->shape == PLOT_LINES && share_panel(a, b) &&
+	       !strcmp(a->row->way, b->row->way) && a->row->figure.median == b->row->figure.median;
+}
+
+/* A ceiling that several series have is a single line. */
+static void merge_ceilings(struct plot_item *items, size_t n, struct plot_item *first)
+{
+	int merged = 0;
+
+	for (struct plot_item *item = first + 1; item < items + n; item++) {
+		if (!is_same_ceiling(first, item))
+			continue;
+		item->base = NULL;
+		name_ceiling(item, "ceiling");
+		merged = 1;
+	}
+	if (merged) {
+		first->base = NULL;
+		name_ceiling(first, "ceiling");
+	}
+}
+
+/* Lines need two x, and cells too; otherwise the rows are bars. */
 static void make_short_lines_bars(struct plot_item *items, size_t n, struct plot_item *first)
 {
 	double x = NAN;
 
 	for (struct plot_item *item = items; item < items + n; item++) {
-		if (!share_panel(first, item) || !plot_has_value(item) || isnan(item->x))
+		const int counts = first->shape == PLOT_CELLS || plot_has_value(item);
+
+		if (!share_panel(first, item) || !counts || isnan(item->x))
 			continue;
 		if (!isnan(x) && item->x != x)
 			return;
@@ -337,8 +374,12 @@ void plot_divide(const struct results *r, struct plot_panels *p)
 	for (size_t i = 0; i < r->n; i++)
 		place_ceiling(p->items, r->n, &p->items[i]);
 	for (size_t i = 0; i < r->n; i++) {
-		if (p->items[i].shape == PLOT_LINES)
+		if (p->items[i].shape != PLOT_BARS)
 			make_short_lines_bars(p->items, r->n, &p->items[i]);
+	}
+	for (size_t i = 0; i < r->n; i++) {
+		if (p->items[i].base && p->items[i].shape == PLOT_LINES)
+			merge_ceilings(p->items, r->n, &p->items[i]);
 	}
 	for (size_t i = 0; i < r->n; i++) {
 		if (!p->items[i].taken)

@@ -516,6 +516,7 @@ static void line_data(const struct drawing *d, const struct plot_kind *kind)
 	const struct plot_panel *panel = d->panel;
 	FILE *f = d->script;
 	size_t line = (size_t)-1;
+	int begun = 0;
 
 	for (size_t i = 0; i < panel->n; i++) {
 		const struct plot_item *item = panel->items[i];
@@ -525,12 +526,16 @@ static void line_data(const struct drawing *d, const struct plot_kind *kind)
 
 		if (!has_series(panel, item))
 			continue;
-		if (item->line != line)
+		if (item->line != line) {
 			fprintf(f, "%s$line%zu << END\n", line == (size_t)-1 ? "" : "END\n",
 				item->line);
+			begun = 0;
+		}
 		line = item->line;
-		if (!plot_has_value(item))
+		/* several series may share a ceiling */
+		if (!plot_has_value(item) || (begun && isnan(item->x)))
 			continue;
+		begun = 1;
 		low = axis_y(kind, g->interval.low);
 		low = isfinite(low) ? low : d->y_low;
 		if (isnan(item->x))
@@ -679,6 +684,42 @@ static void cell_ticks(const struct drawing *d, const char *axis, const double *
 	fputs(") scale 0\n", d->script);
 }
 
+/* Writes the ceiling of the cells to the right of the title. */
+static void cell_ceiling(const struct drawing *d)
+{
+	const struct plot_panel *panel = d->panel;
+	const struct plot_item *ceiling = NULL;
+	double low = NAN, high = NAN;
+	char text[PLOT_NAME + 64], number[2][24];
+
+	for (size_t i = 0; i < panel->n; i++) {
+		const struct plot_item *item = panel->items[i];
+
+		if (!isnan(item->x) || !item->row->figure.runs)
+			continue;
+		ceiling = item;
+		widen(&low, &high, item->row->figure.median);
+	}
+	if (!ceiling)
+		return;
+	snprintf(text, sizeof(text), "%.36s, %s%s%s", ceiling->series, short_number(number[0], low),
+		 high > low ? " to " : "", high > low ? short_number(number[1], high) : "");
+	screen_label(d, panel->left + CELLS_RIGHT, panel->top + 14, text, 60,
+		     "right font \"sans-serif,11\" tc rgb \"" CEILING_COLOUR "\"");
+}
+
+/* Writes the ticks of the colours, which a low box has no space for. */
+static void colour_ticks(const struct drawing *d, double most)
+{
+	char text[24];
+
+	if (d->panel->height - AXIS_HEIGHT - TITLE_HEIGHT < 4 * CELL_HEIGHT)
+		fprintf(d->script, "set cbtics (\"0\" 0, \"%s\" %.9g)\n", short_number(text, most),
+			most);
+	else
+		fputs("set cbtics autofreq\n", d->script);
+}
+
 /* Writes the best median of each cell. Returns the number of cells. */
 static size_t cell_data(const struct drawing *d, const double *xs, size_t n_x, const double *ys,
 			size_t n_y, double most)
@@ -693,6 +734,8 @@ static size_t cell_data(const struct drawing *d, const double *xs, size_t n_x, c
 		const struct plot_item *item = panel->items[i];
 		size_t x = 0, y = 0;
 
+		if (isnan(item->x))
+			continue;
 		while (xs[x] != item->x)
 			x++;
 		while (ys[y] != item->y)
@@ -744,6 +787,8 @@ static void draw_cells(struct drawing *d)
 	d->y_high = (double)n_y - 0.5;
 	panel_begin(d, CELLS_LEFT, CELLS_RIGHT, first->panel, first->kind->x_name,
 		    first->kind->y_name);
+	cell_ceiling(d);
+	colour_ticks(d, most);
 	cell_ticks(d, "x", xs, n_x);
 	cell_ticks(d, "y", ys, n_y);
 	if (cell_data(d, xs, n_x, ys, n_y, most))

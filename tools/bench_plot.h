@@ -28,7 +28,7 @@ struct plot_item {
 	char panel[PLOT_NAME];
 	char series[PLOT_NAME];       /* of lines */
 	double x, y;                  /* x of lines and cells; NAN: at every x. y of cells */
-	const struct plot_item *base; /* of a ceiling: an item of its case; or NULL */
+	const struct plot_item *base; /* of a ceiling of a case: an item of it; or NULL */
 	int taken;                    /* it is in a panel */
 	size_t colour;                /* of the series */
 	size_t line;                  /* index of the series in the panel */
