@@ -25,6 +25,7 @@ static int plant(const char *what)
 #include "../tools/bench_file.c"
 #include "../tools/bench_gnuplot.c"
 #include "../tools/bench_load.c"
+#include "../tools/bench_options.c"
 #include "../tools/bench_output.c"
 #include "../tools/bench_panels.c"
 #include "../tools/bench_plot.c"

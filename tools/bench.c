@@ -1,33 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `cuatomic bench`: its arguments, and the benchmarks in their order. A benchmark runs in a child
+ * `cuatomic bench`: the benchmarks in their order, and their runs. A benchmark runs in a child
  * process: its program if there is a GPU, and otherwise a function of this program on the CPU.
  */
 #include <errno.h>
-#include <getopt.h>
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "bench_options.h"
 #include "bench_plot.h"
 
 #ifndef CUATOMIC_BENCHDIR
 #define CUATOMIC_BENCHDIR "/usr/local/libexec/cuatomic"
 #endif
 
-static const struct benchmark {
-	const char *name;
-	const char *what;
-	void (*cpu)(const struct bench_options *o); /* NULL: on a GPU only */
-	const char *more; /* program with further CPU peers, run next if it was built; or NULL */
-	/*
-	 * Regular expression of the rows "bench/case/way" of the summary, on a GPU and on the CPU:
-	 * few rows, with the ceiling, the best peer and ours; or NULL.
-	 */
-	const char *summary;
-	/* the GPU program, if it has several benchmarks and their names as first argument; or NULL */
-	const char *program;
-} benchmarks[] = {
+static const struct benchmark benchmarks[] = {
 	{"append", "filters: elements below a limit, or by flags; partitions", bench_append, NULL,
 	 "^append/(f32, 50 % kept|filter 50 %, [0-9]+ .i)/"
 	 "(ceiling|a loop|cub|cua_filter_array(, ordered| in order, all threads|, all threads)?$)",
@@ -82,301 +70,17 @@ static const struct benchmark {
 	 "^write/aligned, 16 bytes/(ceiling|block 256, unroll 4|.*threads?, unroll 4)", "stream"},
 };
 
-/* The least time limit of a benchmark. */
-#define LEAST_SECONDS 1e-6
 /* The time limit of the summary; starts and preparations take further seconds. */
 #define SUMMARY_SECONDS 55
 
 #define BENCHMARKS (sizeof(benchmarks) / sizeof(benchmarks[0]))
 
-static const struct benchmark *find_benchmark(const char *name)
+const struct benchmark *bench_find(const char *name)
 {
 	for (size_t i = 0; i < BENCHMARKS; i++)
 		if (!strcmp(name, benchmarks[i].name))
 			return &benchmarks[i];
 	return NULL;
-}
-
-/* ---- arguments ---- */
-
-/* A benchmark with its arguments. */
-struct request {
-	double seconds; /* time limit; 0: none */
-	const struct benchmark *benchmark;
-	char **rest;
-	int n_rest;
-};
-
-struct arguments {
-	struct tool_options options;
-	struct bench_file json, csv, plot;
-	char *gnuplot;                      /* path of the program, of --plot */
-	const char *filter, *from, *device; /* NULL: not given */
-	const char *against;                /* name of a reference; NULL: not given */
-	double seconds;                     /* 0: not given */
-	uint64_t size;                      /* 0: not given */
-	int list, compare;
-	double threshold; /* negative: not given */
-	struct bench_reference *reference;
-	int summary; /* no benchmark is named */
-	struct request *requests;
-	size_t n;
-};
-
-enum {
-	JSON = 256,
-	AGAINST,
-	CSV,
-	COMPARE,
-	DEVICE,
-	FILTER,
-	FROM,
-	LIST,
-	PLOT,
-	SECONDS,
-	SIZE,
-	THRESHOLD
-};
-
-static const struct option bench_options[] = {
-	{"json", optional_argument, NULL, JSON},
-	{"against", required_argument, NULL, AGAINST},
-	{"csv", optional_argument, NULL, CSV},
-	{"compare", no_argument, NULL, COMPARE},
-	{"device", required_argument, NULL, DEVICE},
-	{"filter", required_argument, NULL, FILTER},
-	{"from", required_argument, NULL, FROM},
-	{"list", no_argument, NULL, LIST},
-	{"plot", required_argument, NULL, PLOT},
-	{"seconds", required_argument, NULL, SECONDS},
-	{"size", required_argument, NULL, SIZE},
-	{"threshold", required_argument, NULL, THRESHOLD},
-	{NULL, 0, NULL, 0},
-};
-
-/* Parses a decimal number from 0 to most. */
-static int parse_number(const char *text, double most, double *v)
-{
-	char *end;
-
-	/* strtod also accepts signs, white space, infinities and hexadecimal digits */
-	if (!*text || text[strspn(text, "0123456789.")])
-		return 0;
-	*v = strtod(text, &end);
-	return !*end && *v <= most;
-}
-
-static int set_file(struct bench_file *f, const char *value, const char *name)
-{
-	f->path = value ? value : "-";
-	if (!*f->path)
-		return tool_usage_error("option '--%s=' needs the name of a file", name);
-	return TOOL_OK;
-}
-
-static int set_filter(struct arguments *a, const char *value)
-{
-	regex_t filter;
-	char why[128];
-	int error = regcomp(&filter, value, REG_EXTENDED | REG_NOSUB);
-
-	if (error) {
-		regerror(error, &filter, why, sizeof(why));
-		return tool_usage_error("'%s' is not a regular expression: %s", value, why);
-	}
-	regfree(&filter);
-	a->filter = *value ? value : NULL;
-	return TOOL_OK;
-}
-
-static int set_seconds(struct arguments *a, const char *value)
-{
-	if (!parse_number(value, 86400, &a->seconds) || a->seconds < LEAST_SECONDS)
-		return tool_usage_error("'%s' is not a number of seconds (0.000001 to 86400)",
-					value);
-	return TOOL_OK;
-}
-
-static int set_size(struct arguments *a, const char *value)
-{
-	if (!bench_parse_size(value, &a->size))
-		return tool_usage_error(
-			"'%s' is not a number of bytes (1 to 65536G; suffixes K, M and G)", value);
-	return TOOL_OK;
-}
-
-static int set_device(struct arguments *a, const char *value)
-{
-	if (!*value || value[strspn(value, "0123456789")] || strlen(value) > 3)
-		return tool_usage_error("'%s' is not the number of a device", value);
-	a->device = value;
-	return TOOL_OK;
-}
-
-static int set_against(struct arguments *a, const char *value)
-{
-	if (!*value)
-		return tool_usage_error("option '--against' needs the name of a reference");
-	a->against = value;
-	return TOOL_OK;
-}
-
-static int set_threshold(struct arguments *a, const char *value)
-{
-	if (!parse_number(value, 1000, &a->threshold))
-		return tool_usage_error("'%s' is not a percentage (0 to 1000)", value);
-	return TOOL_OK;
-}
-
-static int set_plot(struct arguments *a, const char *value)
-{
-	const size_t length = strlen(value);
-	const char *end = length > 4 ? value + length - 4 : "";
-
-	if (strcmp(end, ".svg") != 0 && strcmp(end, ".png") != 0)
-		return tool_usage_error("'%s' is not the name of a plot, FILE.svg or FILE.png",
-					value);
-	a->plot.path = value;
-	return TOOL_OK;
-}
-
-static int set_from(struct arguments *a, const char *value)
-{
-	if (!*value)
-		return tool_usage_error("option '--from=' needs the name of a file");
-	a->from = value;
-	return TOOL_OK;
-}
-
-static int set_option(int option, const char *value, void *arguments)
-{
-	struct arguments *a = arguments;
-
-	switch (option) {
-	case JSON: return set_file(&a->json, value, "json");
-	case CSV: return set_file(&a->csv, value, "csv");
-	case AGAINST: return set_against(a, value);
-	case COMPARE: a->compare = 1; return TOOL_OK;
-	case DEVICE: return set_device(a, value);
-	case FILTER: return set_filter(a, value);
-	case FROM: return set_from(a, value);
-	case LIST: a->list = 1; return TOOL_OK;
-	case PLOT: return set_plot(a, value);
-	case SECONDS: return set_seconds(a, value);
-	case SIZE: return set_size(a, value);
-	default: return set_threshold(a, value);
-	}
-}
-
-/* Whether the option leaves standard output to the file. */
-static int is_stdout(const struct bench_file *f)
-{
-	return f->path && !strcmp(f->path, "-");
-}
-
-/* The name of a benchmark begins a request; other words are arguments of the request. */
-static int parse_requests(int argc, char **argv, struct arguments *a)
-{
-	a->requests = tool_alloc((size_t)argc * sizeof(*a->requests));
-	for (int i = optind; i < argc; i++) {
-		const struct benchmark *b = find_benchmark(argv[i]);
-
-		if (b)
-			a->requests[a->n++] = (struct request){a->seconds, b, argv + i + 1, 0};
-		else if (a->n)
-			a->requests[a->n - 1].n_rest++;
-		else
-			return tool_usage_error(
-				"unknown benchmark '%s'; cuatomic bench --list lists them",
-				argv[i]);
-	}
-	return TOOL_OK;
-}
-
-/* Whether a file takes the place of the table. */
-static int has_no_table(const struct arguments *a)
-{
-	return is_stdout(&a->json) || is_stdout(&a->csv);
-}
-
-static int writes_file(const struct arguments *a)
-{
-	return a->json.path || a->csv.path || a->plot.path;
-}
-
-/* Whether an option is for a measurement. */
-static int has_run_option(const struct arguments *a)
-{
-	return a->seconds > 0 || a->size || a->device;
-}
-
-/* Whether an option is for the rows of a run or of --from. */
-static int has_row_option(const struct arguments *a)
-{
-	return writes_file(a) || a->filter || a->against;
-}
-
-/* Refuses options and arguments of a run if the rows are read from a file. */
-static int check_from(const struct arguments *a)
-{
-	const struct tool_options *o = &a->options;
-
-	if (a->compare || a->list)
-		return tool_usage_error("option '--from' excludes '--%s'",
-					a->list ? "list" : "compare");
-	if (has_run_option(a) || o->quick || o->backend_given || o->threads)
-		return tool_usage_error("option '--from' runs no benchmark");
-	for (size_t i = 0; i < a->n; i++) {
-		if (a->requests[i].n_rest)
-			return tool_usage_error(
-				"unknown benchmark '%s'; cuatomic bench --list lists them",
-				a->requests[i].rest[0]);
-	}
-	return TOOL_OK;
-}
-
-/* Refuses options that have no use for the source of the rows: a run, a file or two files. */
-static int check_source(const struct arguments *a)
-{
-	if (a->from)
-		return check_from(a);
-	if (a->compare && (a->list || has_run_option(a) || has_row_option(a)))
-		return tool_usage_error("option '--compare' runs no benchmark");
-	return TOOL_OK;
-}
-
-/* Refuses options that exclude each other. */
-static int check_options(const struct arguments *a)
-{
-	int status = check_source(a);
-
-	if (status)
-		return status;
-	if (a->threshold >= 0 && !a->compare && !a->against)
-		return tool_usage_error("option '--threshold' needs '--compare' or '--against'");
-	if (a->against && has_no_table(a))
-		return tool_usage_error(
-			"option '--against' needs standard output for the verdicts");
-	if (a->list && writes_file(a))
-		return tool_usage_error("option '--list' writes no file");
-	if (a->device && !a->options.cuda)
-		return tool_usage_error("option '--device' is for GPUs");
-	return TOOL_OK;
-}
-
-static int parse_arguments(int argc, char **argv, struct arguments *a)
-{
-	const struct tool_more more = {bench_options, set_option, a};
-	int status = tool_parse_options(argc, argv, ":b:qt:", &a->options, &more);
-
-	if (!status && !a->compare)
-		status = parse_requests(argc, argv, a);
-	a->summary = !a->compare && !a->from && !a->list && !a->n;
-	if (!status)
-		status = check_options(a);
-	if (!status && a->compare && argc - optind != 2)
-		status = tool_usage_error("option '--compare' needs two files");
-	return status;
 }
 
 /* ---- GPUs ---- */
@@ -454,7 +158,8 @@ static int check_program(const char *name)
 	return error ? TOOL_FAILED : TOOL_OK;
 }
 
-static int run_program(const struct arguments *a, const struct request *q, struct results *r)
+static int run_program(const struct bench_arguments *a, const struct bench_request *q,
+		       struct results *r)
 {
 	char **argv = tool_alloc(((size_t)q->n_rest + 4) * sizeof(*argv));
 	char *path = program_path(program_of(q->benchmark));
@@ -491,7 +196,7 @@ static void measure_on_cpu(const struct bench_job *job)
 	       o.threads == 1 ? "" : "s", cua_version());
 	printf("medians of up to %d runs; every result is checked\n",
 	       o.quick ? BENCH_RUNS : STATS_SAMPLES);
-	find_benchmark(job->name)->cpu(&o);
+	bench_find(job->name)->cpu(&o);
 #ifdef CUATOMIC_DEMO_PLANT
 	if (bench_env()->planned != bench_env()->done)
 		tool_die("bench %s: %d rows, not %d", job->name, bench_env()->done,
@@ -501,14 +206,14 @@ static void measure_on_cpu(const struct bench_job *job)
 
 static double at_least(double seconds)
 {
-	return seconds > LEAST_SECONDS ? seconds : LEAST_SECONDS;
+	return seconds > BENCH_LEAST_SECONDS ? seconds : BENCH_LEAST_SECONDS;
 }
 
 /*
  * Runs the program with the benchmark's further CPU peers, if it was built. start: when the
  * benchmark began.
  */
-static int run_more(const struct arguments *a, const struct request *q, double start,
+static int run_more(const struct bench_arguments *a, const struct bench_request *q, double start,
 		    struct results *r)
 {
 	const struct benchmark *b = q->benchmark;
@@ -531,7 +236,8 @@ static int run_more(const struct arguments *a, const struct request *q, double s
 	return status;
 }
 
-static int run_on_cpu(const struct arguments *a, const struct request *q, struct results *r)
+static int run_on_cpu(const struct bench_arguments *a, const struct bench_request *q,
+		      struct results *r)
 {
 	const struct bench_options o = {.quick = a->options.quick, .threads = a->options.threads};
 	const struct bench_job job = {.name = q->benchmark->name,
@@ -548,7 +254,7 @@ static int run_on_cpu(const struct arguments *a, const struct request *q, struct
 
 /* ---- the command ---- */
 
-static void print_list(const struct arguments *a)
+static void print_list(const struct bench_arguments *a)
 {
 	for (size_t i = 0; i < BENCHMARKS; i++) {
 		int wanted = !a->n;
@@ -561,7 +267,7 @@ static void print_list(const struct arguments *a)
 }
 
 /* why: the reason to use the CPU, or NULL. */
-static int check_request(const struct request *q, int on_cpu, const char *why)
+static int check_request(const struct bench_request *q, int on_cpu, const char *why)
 {
 	if (!on_cpu)
 		return check_program(program_of(q->benchmark));
@@ -577,7 +283,7 @@ static int check_request(const struct request *q, int on_cpu, const char *why)
 }
 
 /* Hands the options to the benchmarks. Only this command decides whether there are records. */
-static void set_environment(const struct arguments *a)
+static void set_environment(const struct bench_arguments *a)
 {
 	char size[24];
 
@@ -603,13 +309,13 @@ static int is_stopped(void)
 }
 
 /* Runs the benchmarks of the summary, which share the time. */
-static int run_summary(const struct arguments *a, int on_cpu, struct results *r)
+static int run_summary(const struct bench_arguments *a, int on_cpu, struct results *r)
 {
 	const double end = stats_now() + (a->seconds > 0 ? a->seconds : SUMMARY_SECONDS);
 	size_t failed = 0;
 
 	for (size_t i = 0; i < a->n && !is_stopped(); i++) {
-		struct request q = a->requests[i];
+		struct bench_request q = a->requests[i];
 		int status = on_cpu ? TOOL_OK : check_program(program_of(q.benchmark));
 
 		q.seconds = at_least((end - stats_now()) / (double)(a->n - i));
@@ -625,12 +331,12 @@ static int run_summary(const struct arguments *a, int on_cpu, struct results *r)
 }
 
 /* Runs all benchmarks, also after a failure, until a signal or a wrong argument. */
-static int run_named(const struct arguments *a, int on_cpu, struct results *r)
+static int run_named(const struct bench_arguments *a, int on_cpu, struct results *r)
 {
 	int worst = TOOL_OK;
 
 	for (size_t i = 0; i < a->n && !is_stopped(); i++) {
-		const struct request *q = &a->requests[i];
+		const struct bench_request *q = &a->requests[i];
 		int status;
 
 		if (i && r->prints)
@@ -643,7 +349,7 @@ static int run_named(const struct arguments *a, int on_cpu, struct results *r)
 	return worst;
 }
 
-static int run_requests(const struct arguments *a, int on_cpu, struct results *r)
+static int run_requests(const struct bench_arguments *a, int on_cpu, struct results *r)
 {
 	int worst = a->summary ? run_summary(a, on_cpu, r) : run_named(a, on_cpu, r);
 
@@ -656,14 +362,14 @@ static int run_requests(const struct arguments *a, int on_cpu, struct results *r
 	return worst;
 }
 
-static double threshold_of(const struct arguments *a)
+static double threshold_of(const struct bench_arguments *a)
 {
 	return (a->threshold < 0 ? 5 : a->threshold) / 100;
 }
 
 static int is_named(const char *bench, const void *arguments)
 {
-	const struct arguments *a = arguments;
+	const struct bench_arguments *a = arguments;
 
 	for (size_t i = 0; i < a->n; i++) {
 		if (!strcmp(a->requests[i].benchmark->name, bench))
@@ -672,7 +378,7 @@ static int is_named(const char *bench, const void *arguments)
 	return !a->n;
 }
 
-static int load_rows(const struct arguments *a, struct results *r)
+static int load_rows(const struct bench_arguments *a, struct results *r)
 {
 	int status = bench_load(a->from, r, is_named, a);
 
@@ -686,7 +392,7 @@ static int load_rows(const struct arguments *a, struct results *r)
 	return status;
 }
 
-static void discard_files(struct arguments *a)
+static void discard_files(struct bench_arguments *a)
 {
 	bench_file_discard(&a->json);
 	bench_file_discard(&a->csv);
@@ -694,7 +400,7 @@ static void discard_files(struct arguments *a)
 }
 
 /* Looks for gnuplot if there is a plot, and opens the files. */
-static int open_files(struct arguments *a)
+static int open_files(struct bench_arguments *a)
 {
 	int status;
 
@@ -719,7 +425,7 @@ static int open_files(struct arguments *a)
 }
 
 /* Draws the rows, if there is a plot. After a signal, or a failure without rows, there is no file. */
-static int plot(struct arguments *a, const struct results *r, int failed)
+static int plot(struct bench_arguments *a, const struct results *r, int failed)
 {
 	int status = TOOL_OK;
 
@@ -732,7 +438,7 @@ static int plot(struct arguments *a, const struct results *r, int failed)
 	return status ? status : bench_file_finish(&a->plot);
 }
 
-static int write_files(struct arguments *a, const struct results *r, int failed)
+static int write_files(struct bench_arguments *a, const struct results *r, int failed)
 {
 	int status;
 
@@ -744,7 +450,8 @@ static int write_files(struct arguments *a, const struct results *r, int failed)
 	return status | plot(a, r, failed);
 }
 
-static int measure_rows(const struct arguments *a, int on_cpu, const char *why, struct results *r)
+static int measure_rows(const struct bench_arguments *a, int on_cpu, const char *why,
+			struct results *r)
 {
 	int status;
 
@@ -760,9 +467,9 @@ static int measure_rows(const struct arguments *a, int on_cpu, const char *why, 
  * Opens the files, runs the benchmarks or reads their rows, writes the files, and compares with the
  * reference.
  */
-static int measure(struct arguments *a, int on_cpu, const char *why)
+static int measure(struct bench_arguments *a, int on_cpu, const char *why)
 {
-	const int prints = !has_no_table(a);
+	const int prints = !bench_has_no_table(a);
 	struct results r = {.prints = prints && !a->summary,
 			    .show = prints && a->summary ? summary_show : NULL};
 	int status = open_files(a), finished;
@@ -784,7 +491,7 @@ static int measure(struct arguments *a, int on_cpu, const char *why)
 }
 
 /* Requests the benchmarks of the summary. */
-static int add_summary(struct arguments *a, int on_cpu)
+static int add_summary(struct bench_arguments *a, int on_cpu)
 {
 	free(a->requests);
 	a->requests = tool_alloc(BENCHMARKS * sizeof(*a->requests));
@@ -792,14 +499,14 @@ static int add_summary(struct arguments *a, int on_cpu)
 		const struct benchmark *b = &benchmarks[i];
 
 		if (b->summary && (b->cpu || !on_cpu))
-			a->requests[a->n++] = (struct request){.benchmark = b};
+			a->requests[a->n++] = (struct bench_request){.benchmark = b};
 	}
 	if (on_cpu || *cua_cuda_architectures() || getenv("CUATOMIC_BENCH_DIR"))
 		return TOOL_OK;
 	return check_program(program_of(a->requests[0].benchmark));
 }
 
-static int open_reference(struct arguments *a)
+static int open_reference(struct bench_arguments *a)
 {
 	if (a->against)
 		a->reference = bench_reference_open(a->against);
@@ -807,7 +514,7 @@ static int open_reference(struct arguments *a)
 }
 
 /* Checks everything before anything is measured. why: the reason to use the CPU, or NULL. */
-static int prepare(struct arguments *a, int on_cpu, const char *why)
+static int prepare(struct bench_arguments *a, int on_cpu, const char *why)
 {
 	int status = a->summary ? add_summary(a, on_cpu) : TOOL_OK;
 
@@ -816,7 +523,7 @@ static int prepare(struct arguments *a, int on_cpu, const char *why)
 	return status ? status : open_reference(a);
 }
 
-static int run_benchmarks(struct arguments *a)
+static int run_benchmarks(struct bench_arguments *a)
 {
 	const char *why = NULL;
 	int on_cpu = a->options.cpu, status = TOOL_OK;
@@ -834,7 +541,7 @@ static int run_benchmarks(struct arguments *a)
 }
 
 /* Reads the rows from a file. */
-static int run_file(struct arguments *a)
+static int run_file(struct bench_arguments *a)
 {
 	int status = open_reference(a);
 
@@ -843,8 +550,8 @@ static int run_file(struct arguments *a)
 
 int tool_bench(int argc, char **argv)
 {
-	struct arguments a = {.threshold = -1};
-	int status = parse_arguments(argc, argv, &a);
+	struct bench_arguments a = {.threshold = -1};
+	int status = bench_parse_arguments(argc, argv, &a);
 
 	if (status)
 		;
