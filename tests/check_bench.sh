@@ -989,7 +989,7 @@ else
   refused 1 "compare without a reader" --compare "$tmp/before.json" "$tmp/after.json"
   says err "compare without a reader" 'this build has no JSON reader'
   refused 1 "against without a reader" -b cuda scatter --against="$tmp/before.json"
-  says err "against without a reader" '--against: this build has no JSON reader'
+  says err "against without a reader" "^cuatomic: $tmp/before.json: this build has no JSON reader"
 fi
 refused 2 "compare one file" --compare "$tmp/before.json"
 refused 2 "compare three files" --compare a b c

@@ -39,7 +39,9 @@ for name in plot plot.pdf plot.SVG .svg svg '' plot.svg.; do
 done
 refused 2 "--plot and --list" --plot="$tmp/a.svg" --list
 refused 2 "--plot and --compare" --plot="$tmp/a.svg" --compare a b
-refused 2 "--plot and --json" -b cpu locks --plot="$tmp/a.svg" --json="$tmp/a.svg"
+CUATOMIC_GNUPLOT=/bin/cat refused 2 "--plot and --json" -b cpu locks --plot="$tmp/a.svg" --json="$tmp/a.svg"
+CUATOMIC_GNUPLOT=/bin/cat refused 2 "--plot and --csv" -b cpu locks --plot="$tmp/a.svg" --csv="$tmp/./a.svg"
+says err "--plot and --csv" "option '--plot' needs a file of its own"
 
 # gnuplot is looked for before anything is measured
 mkdir "$tmp/programs" "$tmp/empty"
@@ -335,7 +337,7 @@ runs 0 "plot of the summary" "$cuatomic" bench -b cpu -q --seconds=1 --plot="$tm
 says out "plot of the summary" '^machine '
 for name in append atomics copy fill hashmap histogram latency launch locks read reduce write; do
   says out "plot of the summary" "^$name "
-  grep -q ">$name[ <:,]" "$tmp/summary.svg" || fail "plot of the summary: no $name"
+  grep -q ">${name}[ <:,]" "$tmp/summary.svg" || fail "plot of the summary: no $name"
 done
 cat >"$tmp/svg.py" <<'END'
 import re, sys, xml.etree.ElementTree

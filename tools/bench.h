@@ -143,16 +143,16 @@ int bench_plot(const struct bench_file *f, const struct results *r, const char *
 /* ---- files of bench_write_json ---- */
 
 /*
- * Reads a file and checks that it has rows. Reports an error and returns NULL, also in a build without
- * jansson. The result is a json_t.
- */
-struct json_t *bench_open_json(const char *path);
-/*
  * Adds the rows of a file that table_matches and `wants` have, and sets the origin. Returns the exit
  * status of the command.
  */
 int bench_load(const char *path, struct results *r,
 	       int (*wants)(const char *bench, const void *data), const void *data);
+/*
+ * Adds all rows of a file with its medians and intervals, and without samples. A row without
+ * samples is accepted, and a missing origin too. Returns the exit status of the command.
+ */
+int bench_load_intervals(const char *path, struct results *r);
 
 /* Compares two files of bench_write_json. Returns the exit status of the command. */
 int bench_compare(const char *before, const char *after, double threshold);

@@ -1,22 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* `cuatomic bench --compare` and `--against`: the rows of two JSON files, or of a file and a run. */
-#ifdef HAVE_CONFIG_H
-#include "config.h"
-#endif
-
 #include <math.h>
 #include <string.h>
 
 #include "bench.h"
 
-#ifdef HAVE_JANSSON
-#include <jansson.h>
-
 #ifndef CUATOMIC_DATADIR
 #define CUATOMIC_DATADIR "/usr/local/share/cuatomic"
 #endif
 
-/* The members of a row that the comparison uses. They belong to the document. */
+/* The members of a row that the comparison uses. They belong to the results. */
 struct compared {
 	const char *bench, *name, *way, *unit;
 	double median, low, high; /* median 0: not available */
@@ -26,7 +19,7 @@ struct compared {
 
 struct document {
 	const char *path;
-	json_t *json;
+	struct results results; /* of a file */
 	struct compared *rows;
 	size_t n;
 };
@@ -34,62 +27,33 @@ struct document {
 enum verdict { SAME, FASTER, SLOWER, UNCLEAR };
 static const char *const verdict_names[] = {"SAME", "FASTER", "SLOWER", "UNCLEAR"};
 
-/* Returns a member that has to be a number, or null for -1. Returns NAN if it is neither. */
-static double number_member(const json_t *row, const char *name)
+/* Sets the rows of the document to those of r. */
+static void set_rows(struct document *d, const struct results *r)
 {
-	const json_t *v = json_object_get(row, name);
+	d->rows = tool_alloc(r->n * sizeof(*d->rows));
+	for (; d->n < r->n; d->n++) {
+		const struct result_row *row = &r->rows[d->n];
+		const struct figure *f = &row->figure;
 
-	if (json_is_null(v))
-		return -1;
-	return json_is_number(v) ? json_number_value(v) : NAN;
-}
-
-/* Whether the interval of a row is unknown. A row without samples has an interval. */
-static int has_few_samples(const json_t *row)
-{
-	const json_t *samples = json_object_get(row, "samples");
-	const size_t n = json_array_size(samples);
-
-	return json_is_array(samples) && n < STATS_SAMPLES && !stats_rank((int)n);
-}
-
-static int read_compared(const json_t *row, struct compared *c)
-{
-	c->bench = json_string_value(json_object_get(row, "bench"));
-	c->name = json_string_value(json_object_get(row, "case"));
-	c->way = json_string_value(json_object_get(row, "way"));
-	c->unit = json_string_value(json_object_get(row, "unit"));
-	c->median = number_member(row, "median");
-	c->low = number_member(row, "low");
-	c->high = number_member(row, "high");
-	c->few = has_few_samples(row);
-	c->matched = 0;
-	if (!c->bench || !c->name || !c->way || !c->unit || isnan(c->median + c->low + c->high))
-		return 0;
-	if (c->median < 0)
-		c->median = 0;
-	return c->median == 0 || (c->low >= 0 && c->low <= c->median && c->median <= c->high);
+		d->rows[d->n] = (struct compared){
+			.bench = row->bench,
+			.name = row->name,
+			.way = row->way,
+			.unit = row->unit,
+			.median = f->runs ? f->median : 0,
+			.low = f->interval.low,
+			.high = f->interval.high,
+			.few = f->runs && !f->interval.known,
+		};
+	}
 }
 
 static int open_document(struct document *d)
 {
-	json_t *rows, *row;
-	size_t i;
-
-	d->json = bench_open_json(d->path);
-	if (!d->json)
+	if (bench_load_intervals(d->path, &d->results))
 		return TOOL_FAILED;
-	rows = json_object_get(d->json, "rows");
-	d->rows = tool_alloc(json_array_size(rows) * sizeof(*d->rows));
-	json_array_foreach(rows, i, row)
-	{
-		if (!read_compared(row, &d->rows[d->n])) {
-			tool_error("%s: row %zu is malformed", d->path, i + 1);
-			return TOOL_FAILED;
-		}
-		d->n++;
-	}
-	if (json_is_false(json_object_get(d->json, "complete")))
+	set_rows(d, &d->results);
+	if (d->results.failed)
 		tool_error("%s: the run was not complete, so rows are missing", d->path);
 	return TOOL_OK;
 }
@@ -97,7 +61,7 @@ static int open_document(struct document *d)
 static void close_document(struct document *d)
 {
 	free(d->rows);
-	json_decref(d->json);
+	results_free(&d->results);
 }
 
 /* Returns the first row of d that is the same as c and has no match yet, or NULL. */
@@ -283,35 +247,10 @@ void bench_reference_close(struct bench_reference *ref)
 	free(ref);
 }
 
-/* The rows belong to r. */
-static struct document document_of_results(const struct results *r, const char *name)
-{
-	struct document d = {.path = name};
-
-	d.rows = tool_alloc(r->n * sizeof(*d.rows));
-	for (; d.n < r->n; d.n++) {
-		const struct result_row *row = &r->rows[d.n];
-		const struct figure *f = &row->figure;
-
-		d.rows[d.n] = (struct compared){
-			.bench = row->bench,
-			.name = row->name,
-			.way = row->way,
-			.unit = row->unit,
-			.median = f->runs ? f->median : 0,
-			.low = f->interval.low,
-			.high = f->interval.high,
-			.few = f->runs && !f->interval.known,
-		};
-	}
-	return d;
-}
-
 static void warn_of_other_gpu(const struct bench_reference *ref, const struct results *r,
 			      const char *name)
 {
-	const json_t *machine = json_object_get(ref->document.json, "machine");
-	const char *gpu = json_string_value(json_object_get(machine, "gpu"));
+	const char *gpu = ref->document.results.device;
 
 	if (gpu && r->device && strcmp(gpu, r->device) != 0)
 		tool_error("%s: its GPU is '%s', %s is of '%s'", ref->path, gpu, name, r->device);
@@ -324,10 +263,11 @@ static void warn_of_other_gpu(const struct bench_reference *ref, const struct re
 int bench_reference_judge(struct bench_reference *ref, const struct results *r, const char *name,
 			  double threshold)
 {
-	struct document run = document_of_results(r, name);
+	struct document run = {.path = name};
 	size_t counts[UNCLEAR + 1] = {0}, pairs;
 	int status;
 
+	set_rows(&run, r);
 	warn_of_other_gpu(ref, r, name);
 	printf("\n");
 	pairs = judge_rows(&ref->document, &run, threshold, counts);
@@ -339,37 +279,3 @@ int bench_reference_judge(struct bench_reference *ref, const struct results *r, 
 	close_document(&run);
 	return status;
 }
-
-#else /* HAVE_JANSSON */
-
-int bench_compare(const char *before, const char *after, double threshold)
-{
-	(void)after;
-	(void)threshold;
-	bench_open_json(before);
-	return TOOL_FAILED;
-}
-
-struct bench_reference *bench_reference_open(const char *name)
-{
-	(void)name;
-	tool_error("bench --against: this build has no JSON reader (jansson)");
-	return NULL;
-}
-
-void bench_reference_close(struct bench_reference *ref)
-{
-	(void)ref;
-}
-
-int bench_reference_judge(struct bench_reference *ref, const struct results *r, const char *name,
-			  double threshold)
-{
-	(void)ref;
-	(void)r;
-	(void)name;
-	(void)threshold;
-	return TOOL_FAILED;
-}
-
-#endif /* HAVE_JANSSON */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The rows of a file of `cuatomic bench --json`, in place of a run. */
+/* The rows of a file of `cuatomic bench --json`: in place of a run, or for a comparison. */
 #ifdef HAVE_CONFIG_H
 #include "config.h"
 #endif
@@ -30,7 +30,7 @@ static const char *why_no_rows(const json_t *json)
 	return json_is_array(json_object_get(json, "rows")) ? NULL : "no rows";
 }
 
-struct json_t *bench_open_json(const char *path)
+static json_t *open_json(const char *path)
 {
 	json_error_t error;
 	json_t *json = json_load_file(path, 0, &error);
@@ -103,8 +103,8 @@ static int load_state(const json_t *row, struct bench_machine_state *s)
 	       (text || !throttle || json_is_null(throttle));
 }
 
-/* The texts of the result belong to the document. */
-static int load_row(const json_t *json, struct result_row *row)
+/* Reads the first n of the names of a row, its unit and its note. They belong to the document. */
+static int load_texts(const json_t *json, struct result_row *row, size_t n)
 {
 	const struct {
 		const char *name;
@@ -114,15 +114,22 @@ static int load_row(const json_t *json, struct result_row *row)
 		     {"way", &row->way},
 		     {"unit", &row->unit},
 		     {"note", &row->note}};
-	const char *kind = text_member(json, "kind");
 
-	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+	for (size_t i = 0; i < n; i++) {
 		*texts[i].to = (char *)text_member(json, texts[i].name);
 		if (!*texts[i].to)
 			return 0;
 	}
-	return kind && results_kind(kind, &row->kind) && read_figure(json, &row->figure) &&
-	       load_state(json, &row->figure.state);
+	return 1;
+}
+
+/* The texts of the result belong to the document. */
+static int load_row(const json_t *json, struct result_row *row)
+{
+	const char *kind = text_member(json, "kind");
+
+	return load_texts(json, row, 5) && kind && results_kind(kind, &row->kind) &&
+	       read_figure(json, &row->figure) && load_state(json, &row->figure.state);
 }
 
 /* Whether a row from row i on has a note, until the benchmark or the unit changes. */
@@ -200,7 +207,7 @@ static double number_or_unknown(const json_t *object, const char *name)
 	return json_is_number(v) ? json_number_value(v) : -1;
 }
 
-static int read_origin(const char *path, const json_t *json, struct results *r)
+static void read_origin(const json_t *json, struct results *r)
 {
 	const json_t *machine = json_object_get(json, "machine");
 	struct result_origin *o = &r->origin;
@@ -213,11 +220,7 @@ static int read_origin(const char *path, const json_t *json, struct results *r)
 	o->memory = number_or_unknown(machine, "memory");
 	r->device = copy_member(machine, "gpu");
 	r->driver = copy_member(machine, "driver");
-	r->failed = !json_is_true(json_object_get(json, "complete"));
-	if (o->version && o->date && o->os)
-		return TOOL_OK;
-	load_error(path, "no version, date or machine");
-	return TOOL_FAILED;
+	r->failed = json_is_false(json_object_get(json, "complete"));
 }
 
 static int load_all(const char *path, const json_t *rows, struct results *r,
@@ -250,34 +253,101 @@ static int load_all(const char *path, const json_t *rows, struct results *r,
 int bench_load(const char *path, struct results *r,
 	       int (*wants)(const char *bench, const void *data), const void *data)
 {
-	json_t *json = bench_open_json(path);
-	int status;
+	json_t *json = open_json(path);
+	int status = TOOL_FAILED;
 
 	if (!json)
 		return TOOL_FAILED;
-	status = read_origin(path, json, r);
-	if (!status)
+	read_origin(json, r);
+	if (r->origin.version && r->origin.date && r->origin.os)
 		status = load_all(path, json_object_get(json, "rows"), r, wants, data);
+	else
+		load_error(path, "no version, date or machine");
+	json_decref(json);
+	return status;
+}
+
+/* ---- intervals ---- */
+
+/* Returns a member that has to be a number, or null for -1. Returns NAN if it is neither. */
+static double number_or_null(const json_t *row, const char *name)
+{
+	const json_t *v = json_object_get(row, name);
+
+	if (json_is_null(v))
+		return -1;
+	return json_is_number(v) ? json_number_value(v) : NAN;
+}
+
+/* Whether the interval of a row is unknown. A row without samples has an interval. */
+static int has_few_samples(const json_t *row)
+{
+	const json_t *samples = json_object_get(row, "samples");
+	const size_t n = json_array_size(samples);
+
+	return json_is_array(samples) && n < STATS_SAMPLES && !stats_rank((int)n);
+}
+
+/* The texts of the result belong to the document. */
+static int load_interval(const json_t *json, struct result_row *row)
+{
+	struct figure *f = &row->figure;
+
+	memset(row, 0, sizeof(*row));
+	row->note = (char *)"";
+	f->median = number_or_null(json, "median");
+	f->interval.low = number_or_null(json, "low");
+	f->interval.high = number_or_null(json, "high");
+	f->interval.known = !has_few_samples(json);
+	f->runs = f->median > 0;
+	if (!load_texts(json, row, 4) || isnan(f->median + f->interval.low + f->interval.high))
+		return 0;
+	return !f->runs || (f->interval.low >= 0 && f->interval.low <= f->median &&
+			    f->median <= f->interval.high);
+}
+
+int bench_load_intervals(const char *path, struct results *r)
+{
+	json_t *json = open_json(path), *item;
+	int status = TOOL_OK;
+	size_t i;
+
+	if (!json)
+		return TOOL_FAILED;
+	read_origin(json, r);
+	json_array_foreach(json_object_get(json, "rows"), i, item)
+	{
+		struct result_row row;
+
+		if (!load_interval(item, &row)) {
+			tool_error("%s: row %zu is malformed", path, i + 1);
+			status = TOOL_FAILED;
+			break;
+		}
+		/* without results_begin, which reads the environment before it is set */
+		r->bench = row.bench;
+		results_add(r, &row);
+	}
+	r->bench = NULL;
 	json_decref(json);
 	return status;
 }
 
 #else /* HAVE_JANSSON */
 
-struct json_t *bench_open_json(const char *path)
+int bench_load_intervals(const char *path, struct results *r)
 {
+	(void)r;
 	tool_error("%s: this build has no JSON reader (jansson)", path);
-	return NULL;
+	return TOOL_FAILED;
 }
 
 int bench_load(const char *path, struct results *r,
 	       int (*wants)(const char *bench, const void *data), const void *data)
 {
-	(void)r;
 	(void)wants;
 	(void)data;
-	bench_open_json(path);
-	return TOOL_FAILED;
+	return bench_load_intervals(path, r);
 }
 
 #endif /* HAVE_JANSSON */
