@@ -11,6 +11,8 @@
 /* Rows of more words are divided among whole blocks. */
 #define NARROW_WORDS 65536u
 #define BLOCKS_MOST 0x7fffffffu
+/* The driver fills short arrays with a byte, some of them without a kernel. */
+#define MEMSET_BYTES ((size_t)1 << 20)
 
 /* Byte i of the 16-byte pattern. */
 static __device__ __forceinline__ char pattern_byte(struct cua__pattern p, unsigned i)
@@ -130,9 +132,30 @@ static uint64_t quotient_up(uint64_t n, uint64_t by)
 	return n / by + (n % by != 0);
 }
 
+static bool is_one_byte(const struct cua__pattern *p)
+{
+	return p->words[0] == p->words[1] &&
+	       p->words[0] == (p->words[0] & 0xff) * UINT64_C(0x0101010101010101);
+}
+
+/* cudaMemset refuses ordinary host memory, which kernels can access on some machines. */
+static bool is_allocation(const void *p)
+{
+	cudaPointerAttributes a;
+
+	if (cudaPointerGetAttributes(&a, p) != cudaSuccess) {
+		(void)cudaGetLastError();
+		return false;
+	}
+	return a.type != cudaMemoryTypeUnregistered;
+}
+
 static enum cua_status cuda_fill(struct cua_context *ctx, void *dst, size_t bytes,
 				 const struct cua__pattern *pattern)
 {
+	if (bytes <= MEMSET_BYTES && is_one_byte(pattern) && is_allocation(dst))
+		return cua__cuda_status(ctx, cudaMemsetAsync(dst, (int)(pattern->words[0] & 0xff),
+							     bytes, (cudaStream_t)ctx->stream));
 	return cua__launch(ctx, fill_kernel, most_blocks(quotient_up(bytes / 16, BLOCK)), BLOCK, 0,
 			   (char *)dst, bytes, *pattern);
 }
