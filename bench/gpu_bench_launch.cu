@@ -205,10 +205,12 @@ static void call_rows(cudaStream_t stream)
 	for (size_t n = 1; n <= 65536; n *= 65536) {
 		char way[TABLE_NAME];
 
-		snprintf(way, sizeof(way), "cua_sum of %zu floats, in a row", n);
+		snprintf(way, sizeof(way), "cua_sum of %zu float%s, in a row", n,
+			 n == 1 ? "" : "s");
 		time_row(TABLE_OURS, way, many, 0,
 			 [=] { need(!cua_sum(ctx, CUA_F32, n, x, sum), "a sum"); });
-		snprintf(way, sizeof(way), "cua_sum of %zu floats, and wait", n);
+		snprintf(way, sizeof(way), "cua_sum of %zu float%s, and wait", n,
+			 n == 1 ? "" : "s");
 		time_row(TABLE_OURS, way, 1, 0, [=] {
 			need(!cua_sum(ctx, CUA_F32, n, x, sum) && !cua_context_synchronize(ctx),
 			     "a sum");

@@ -56,13 +56,14 @@ static inline uint64_t memory_size(uint64_t otherwise)
 static inline const char *bytes_text(char text[24], uint64_t bytes)
 {
 	static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
+	const bool one = bytes == 1;
 	int unit = 0;
 
 	while (bytes % 1024 == 0 && bytes && unit < 4) {
 		bytes /= 1024;
 		unit++;
 	}
-	snprintf(text, 24, "%llu %s", (unsigned long long)bytes, units[unit]);
+	snprintf(text, 24, "%llu %s", (unsigned long long)bytes, one ? "byte" : units[unit]);
 	return text;
 }
 

@@ -135,7 +135,7 @@ static void host_rows(const char *memory_name, enum table_kind kind, int device,
 		});
 	if (kind == TABLE_CEILING)
 		move_row(
-			kind, way[2], 2.0 * (double)bytes,
+			TABLE_OURS, way[2], 2.0 * (double)bytes,
 			[=] {
 				need(!cudaMemcpyAsync(g->y, from, bytes, cudaMemcpyHostToDevice,
 						      g->stream) &&

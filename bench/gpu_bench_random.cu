@@ -14,6 +14,8 @@
  */
 #include "gpu_bench_memory.h"
 
+/* PTX has a compare-and-swap of 128 bits since CUDA 12.4. */
+#define HAVE_CAS_128 (CUDART_VERSION >= 12040)
 #define LEAST_FOOTPRINT ((uint64_t)16 << 10)
 #define FOOTPRINTS_MOST 32
 
@@ -154,7 +156,7 @@ struct cas_128 {
 	typedef ulonglong2 type;
 	static __device__ __forceinline__ uint64_t apply(type *x, uint64_t i)
 	{
-#if __CUDA_ARCH__ >= 900
+#if __CUDA_ARCH__ >= 900 && HAVE_CAS_128
 		const uint64_t low = content(2 * i), high = content(2 * i + 1);
 		uint64_t was_low, was_high;
 
@@ -199,7 +201,7 @@ template <> struct lanes_of<load_64> {
 };
 
 #define THREADS 256
-#define AT_ONCE 8
+#define AT_ONCE 4
 
 /* Each thread makes `each` operations, a multiple of AT_ONCE, at elements of a power of 2. */
 template <class OP>
@@ -366,19 +368,26 @@ static struct figure sector_ceiling(void)
 	return f;
 }
 
+/* Whether the kernel in use was compiled for an architecture that has it. */
+static bool has_cas_128(void)
+{
+	cudaFuncAttributes a;
+
+	need(!cudaFuncGetAttributes(&a, random_kernel<cas_128>), "attributes");
+	return HAVE_CAS_128 && a.ptxVersion >= 90;
+}
+
 static void bench_random(const struct options *o)
 {
 	struct figure ceiling;
-	int major = 0;
 
 	allocate(o);
 	random_blocks = o->quick ? 8 : processors * 8;
 	random_each = o->quick ? 64 : 256;
 	bench_plan(8 * (n_footprints + 1));
-	printf("%u threads, %u operations each, 8 at a time\n", random_blocks * THREADS,
-	       random_each);
+	printf("%u threads, %u operations each, %d at a time\n", random_blocks * THREADS,
+	       random_each, AT_ONCE);
 	table_columns("G/s", "");
-	need(!cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0), "attribute");
 	ceiling = sector_ceiling();
 	random_case<load_8>("load 8 bytes", ceiling);
 	random_case<load_16>("load 16 bytes", ceiling);
@@ -387,7 +396,7 @@ static void bench_random(const struct options *o)
 	random_case<add_32>("add 32 bits", ceiling);
 	random_case<cas_32>("CAS 32 bits", ceiling);
 	random_case<cas_64>("CAS 64 bits", ceiling);
-	if (major >= 9) {
+	if (has_cas_128()) {
 		random_case<cas_128>("CAS 128 bits", ceiling);
 	} else {
 		table_begin(&table, "CAS 128 bits");
@@ -401,6 +410,8 @@ static void bench_random(const struct options *o)
 /* ---- latency of loads ---- */
 
 #define NODE_BYTES 128
+/* From the address of a sample to that of the next. */
+#define ADDRESS_STEP 4352
 #define FACTOR 0x5851f42d4c957f2du /* modulo 4 it is 1 */
 #define STEP 0x14057b7ef767814fu   /* odd */
 
@@ -669,7 +680,7 @@ struct cas_64_acq_rel {
 struct cas_128_acq_rel {
 	template <int S> static __device__ __forceinline__ void apply(uint64_t *p, uint64_t &v)
 	{
-#if __CUDA_ARCH__ >= 900
+#if __CUDA_ARCH__ >= 900 && HAVE_CAS_128
 		uint64_t was;
 
 		IN_SCOPE("{\n\t.reg .b128 old, new, was;\n\t.reg .b64 zero, high;\n\t"
@@ -769,6 +780,8 @@ template <typename Launch>
 static struct figure times_row(enum table_kind kind, const char *way, unsigned n, uint64_t last,
 			       struct times *t, Launch launch)
 {
+	const uint64_t most = footprints[n_footprints - 1];
+	uint64_t at = 0;
 	struct times got;
 	struct stats s;
 
@@ -776,8 +789,12 @@ static struct figure times_row(enum table_kind kind, const char *way, unsigned n
 		return {};
 	stats_begin(&s, bench_stats_plan());
 	do {
-		need(!cudaMemset(memory, 0, 256), "cudaMemset");
-		launch();
+		/* the time depends on the part of the L2 that has the address */
+		uint64_t *p = (uint64_t *)(memory + at);
+
+		at = (at + ADDRESS_STEP) % most;
+		need(!cudaMemset(p, 0, 256), "cudaMemset");
+		launch(p);
 		need(!cudaMemcpy(&got, t, sizeof(got), cudaMemcpyDeviceToHost), way);
 		need(got.last == last, way);
 	} while (stats_add(&s, (double)got.ns / n, stats_now()));
@@ -790,7 +807,7 @@ template <class OP, int S> static void scope_row(const char *name, unsigned n, s
 
 	snprintf(way, sizeof(way), "%s, %s", name, scope_names[S]);
 	times_row(TABLE_OURS, way, n, OP::last(n + 16), t,
-		  [=] { operations_kernel<OP, S><<<1, 1>>>((uint64_t *)memory, n, t); });
+		  [=](uint64_t *p) { operations_kernel<OP, S><<<1, 1>>>(p, n, t); });
 }
 
 template <class OP> static void scope_rows(const char *name, unsigned n, struct times *t)
@@ -807,15 +824,14 @@ static void bench_latency(const struct options *o)
 	struct times *t;
 	struct chase *c;
 	char way[24];
-	int major = 0;
+	bool wide = has_cas_128();
 
 	allocate(o);
-	need(!cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0), "attribute");
-	bench_plan(1 + n_footprints + 3 * 9 + (major >= 9 ? 3 : 0) + 3 + 7);
+	bench_plan(1 + n_footprints + 3 * 9 + (wide ? 3 : 0) + 3 + 7);
 	t = (struct times *)device_memory(sizeof(*t));
 	c = (struct chase *)device_memory(sizeof(*c));
-	const auto load = [=] {
-		operations_kernel<load_relaxed, GPU><<<1, 1>>>((uint64_t *)memory, hops, t);
+	const auto load = [=](uint64_t *p) {
+		operations_kernel<load_relaxed, GPU><<<1, 1>>>(p, hops, t);
 	};
 	table_columns("ns", "");
 
@@ -828,9 +844,9 @@ static void bench_latency(const struct options *o)
 	table_begin(&table, "atomics");
 	ceiling = times_row(TABLE_CEILING, "ceiling: a load from the L2", hops, 0, t, load);
 	times_row(TABLE_OURS, "add, shared", hops, hops, t,
-		  [=] { shared_kernel<false><<<1, 1>>>(hops, t); });
+		  [=](uint64_t *) { shared_kernel<false><<<1, 1>>>(hops, t); });
 	times_row(TABLE_OURS, "CAS 32 bits, shared", hops, hops, t,
-		  [=] { shared_kernel<true><<<1, 1>>>(hops, t); });
+		  [=](uint64_t *) { shared_kernel<true><<<1, 1>>>(hops, t); });
 	scope_rows<load_relaxed>("load, relaxed", hops, t);
 	scope_rows<load_acquire>("load, acquire", hops, t);
 	scope_rows<store_release>("store, release", hops, t);
@@ -840,7 +856,7 @@ static void bench_latency(const struct options *o)
 	scope_rows<cas_32_relaxed>("CAS 32 bits, relaxed", hops, t);
 	scope_rows<cas_32_acq_rel>("CAS 32 bits, acq_rel", hops, t);
 	scope_rows<cas_64_acq_rel>("CAS 64 bits, acq_rel", hops, t);
-	if (major >= 9)
+	if (wide)
 		scope_rows<cas_128_acq_rel>("CAS 128 bits, acq_rel", hops, t);
 	table_end(&table);
 

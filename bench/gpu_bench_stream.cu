@@ -20,6 +20,8 @@
 #define STRIDE 32
 /* The array sizes are multiples of the largest tile: 1024 threads, 16 operands of 16 bytes. */
 #define TILE_BYTES ((uint64_t)1024 * 16 * 16)
+/* The strided elements of 16 bytes are a tile of 256 threads. */
+#define LEAST_BYTES ((uint64_t)256 * 16 * 16 * STRIDE)
 /* A linear texture has at most 2^27 elements. */
 #define TEXTURE_ELEMENTS ((size_t)1 << 27)
 
@@ -116,10 +118,12 @@ struct stream_case {
 	bool full; /* all sizes of blocks; otherwise blocks of 256 threads */
 };
 
+/* A multiple of the elements of a tile. An offset needs an element more, so it leaves a tile out. */
 template <typename T> static size_t case_elements(const struct stream_case *c)
 {
-	/* an offset needs an element more, so it leaves a tile out */
-	return (bytes - (c->first ? TILE_BYTES : 0)) / sizeof(T) / c->stride;
+	const size_t tile = (c->full ? 1024 : 256) * 16;
+
+	return (bytes - (c->first ? TILE_BYTES : 0)) / sizeof(T) / c->stride / tile * tile;
 }
 
 /* Calls row(unroll as a constant). */
@@ -310,8 +314,8 @@ static void allocate(const struct options *o, bool two)
 {
 	bytes = memory_size(o->quick ? (uint64_t)16 << 20 : (uint64_t)4 << 30);
 	bytes = bytes / TILE_BYTES * TILE_BYTES;
-	if (bytes < 2 * TILE_BYTES)
-		bytes = 2 * TILE_BYTES;
+	if (bytes < LEAST_BYTES)
+		bytes = LEAST_BYTES;
 	memory = (char *)random_memory(bytes);
 	other = two ? (char *)device_memory(bytes) : NULL;
 	sums = (uint32_t *)device_memory((size_t)processors * 4096 * sizeof(*sums));
@@ -424,12 +428,16 @@ typedef int (*driver_fill_32)(unsigned long long to, unsigned v, size_t n, cudaS
 static void *driver_function(const char *name)
 {
 	void *f = NULL;
+#if CUDART_VERSION >= 12050
 	cudaDriverEntryPointQueryResult found;
 
-#if CUDART_VERSION >= 12050
 	need(!cudaGetDriverEntryPointByVersion(name, &f, 11000, cudaEnableDefault, &found), name);
-#else
+#elif CUDART_VERSION >= 12000
+	cudaDriverEntryPointQueryResult found;
+
 	need(!cudaGetDriverEntryPoint(name, &f, cudaEnableDefault, &found), name);
+#else
+	need(!cudaGetDriverEntryPoint(name, &f, cudaEnableDefault), name);
 #endif
 	need(f != NULL, name);
 	return f;
