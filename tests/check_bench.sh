@@ -580,14 +580,14 @@ elif name == "fill":
     for case in ("2-D, 1000 x 1000", "3-D, 100 x 100 x 100"):
         expected[case] = [ceiling, loop, ("cua_fill_pitched", "ours")]
 elif name == "random":
-    expected = {c: footprints for c in ("load 8 bytes", "store 8 bytes", "CAS 32 bits", "CAS 64 bits",
+    expected = {c: [("ceiling: loads in 4 KiB", "ceiling")] + footprints for c in ("load 8 bytes", "store 8 bytes", "CAS 32 bits", "CAS 64 bits",
                                         "CAS 128 bits", "add 32 bits")}
 elif name == "latency":
-    expected = {"load by footprint": footprints,
-                "atomics": [(w, "ours") for w in (
+    expected = {"load by footprint": [("ceiling: 4 KiB", "ceiling")] + footprints,
+                "atomics": [("ceiling: load, relaxed", "ceiling")] + [(w, "ours") for w in (
                     "load, relaxed", "load, acquire", "store, release", "exchange, acq_rel", "add, relaxed",
                     "add, seq_cst", "CAS 32 bits, acq_rel", "CAS 64 bits, acq_rel", "CAS 128 bits, acq_rel")],
-                "fences": [("acq_rel", "ours"), ("seq_cst", "ours")]}
+                "fences": [("ceiling: load, relaxed", "ceiling"), ("acq_rel", "ours"), ("seq_cst", "ours")]}
 else:
     expected = {"host": [("pthread_create and join", "peer"),
                          ("mutex and condition variable, there and back", "peer")],

@@ -193,6 +193,7 @@ static const struct chain {
 	uint64_t (*expected)(const struct bench_run *);
 	int wide; /* needs a CAS of 128 bits */
 } chains[] = {
+	{"atomics", "ceiling: load, relaxed", chain_load_relaxed, CHAIN_LOADS, 0},
 	{"atomics", "load, relaxed", chain_load_relaxed, CHAIN_LOADS, 0},
 	{"atomics", "load, acquire", chain_load_acquire, CHAIN_LOADS, 0},
 	{"atomics", "store, release", chain_store_release, CHAIN_COUNTED, 0},
@@ -202,6 +203,7 @@ static const struct chain {
 	{"atomics", "CAS 32 bits, acq_rel", chain_cas_32, CHAIN_COUNTED, 0},
 	{"atomics", "CAS 64 bits, acq_rel", chain_cas_64, CHAIN_COUNTED, 0},
 	{"atomics", "CAS 128 bits, acq_rel", chain_cas_128, CHAIN_COUNTED, 1},
+	{"fences", "ceiling: load, relaxed", chain_load_relaxed, CHAIN_LOADS, 0},
 	{"fences", "acq_rel", chain_fence_acq_rel, CHAIN_COUNTED, 0},
 	{"fences", "seq_cst", chain_fence_seq_cst, CHAIN_COUNTED, 0},
 };
@@ -209,30 +211,37 @@ static const struct chain {
 
 /* ---- rows ---- */
 
+static void add_load(const struct bench_options *o, struct table *t, enum table_kind kind,
+		     const char *way, uint64_t bytes)
+{
+	struct bench_run r = {
+		.name = "latency",
+		.way = way,
+		.seconds = o->quick ? 1e-3 : 20e-3,
+		.threads = 1,
+		.note = bench_cache(bytes),
+		.figure = bench_ns,
+		.before = choose_node,
+		.loop = chase,
+		.result = last_value,
+		.expected = last_node,
+	};
+
+	if (table_matches(t->name, way))
+		link_nodes((size_t)(bytes / NODE_BYTES));
+	bench_row(t, kind, &r);
+}
+
 static void add_loads(const struct bench_options *o, uint64_t most)
 {
 	struct table t = {.n = 0};
+	char way[TOOL_BYTES_TEXT];
 
 	table_begin(&t, "load by footprint");
+	add_load(o, &t, TABLE_CEILING, "ceiling: 4 KiB", 4096);
 	for (uint64_t bytes = BENCH_LEAST_FOOTPRINT; bytes <= most; bytes *= 4) {
-		char way[TOOL_BYTES_TEXT];
-		struct bench_run r = {
-			.name = "latency",
-			.way = way,
-			.seconds = o->quick ? 1e-3 : 20e-3,
-			.threads = 1,
-			.note = bench_cache(bytes),
-			.figure = bench_ns,
-			.before = choose_node,
-			.loop = chase,
-			.result = last_value,
-			.expected = last_node,
-		};
-
 		bench_footprint_text(way, bytes);
-		if (table_matches(t.name, way))
-			link_nodes((size_t)(bytes / NODE_BYTES));
-		bench_row(&t, TABLE_OURS, &r);
+		add_load(o, &t, TABLE_OURS, way, bytes);
 	}
 	table_end(&t);
 }
@@ -243,6 +252,7 @@ static void add_chains(const struct bench_options *o)
 
 	for (size_t i = 0; i < CHAINS; i++) {
 		const struct chain *c = &chains[i];
+		const int limits = !strncmp(c->way, "ceiling", strlen("ceiling"));
 		struct bench_run r = {
 			.name = "latency",
 			.way = c->way,
@@ -260,7 +270,7 @@ static void add_chains(const struct bench_options *o)
 		if (c->wide && !bench_has_cas_128())
 			table_add(&t, TABLE_OURS, c->way, (struct figure){.runs = 0});
 		else
-			bench_row(&t, TABLE_OURS, &r);
+			bench_row(&t, limits ? TABLE_CEILING : TABLE_OURS, &r);
 	}
 	table_end(&t);
 }
@@ -273,7 +283,7 @@ void bench_latency(const struct bench_options *o)
 	latency_job.nodes = bench_array((size_t)most);
 	latency_job.object = bench_array(sizeof(*latency_job.object));
 	printf("one thread; loads: nodes of %d bytes in random order\n", NODE_BYTES);
-	bench_plan(footprints + CHAINS);
+	bench_plan(1 + footprints + CHAINS);
 	table_columns("ns", "footprint");
 	add_loads(o, most);
 	add_chains(o);

@@ -195,16 +195,18 @@ static void fill_items(const struct operation *op)
 	}
 }
 
-static void add_random_row(const struct bench_options *o, struct table *t,
-			   const struct operation *op, uint64_t bytes)
+/* The ceiling of all cases: loads, the first operation, in a part of the L1. */
+#define CEILING_WAY "ceiling: loads in 4 KiB"
+#define CEILING_BYTES 4096
+
+static struct figure random_figure(const struct bench_options *o, const struct table *t,
+				   const struct operation *op, const char *way, uint64_t bytes)
 {
-	char way[TOOL_BYTES_TEXT];
 	struct bench_run r = {
 		.name = "random",
 		.way = way,
 		.seconds = o->quick ? 0.2e-3 : 10e-3,
 		.threads = o->threads,
-		.note = bench_cache(bytes),
 		.figure = bench_g,
 		.before = bench_nothing,
 		.loop = op->loop,
@@ -212,13 +214,6 @@ static void add_random_row(const struct bench_options *o, struct table *t,
 		.expected = op->expected,
 	};
 
-	bench_footprint_text(way, bytes);
-	if (op->bytes == 16 && !bench_has_cas_128()) {
-		table_add(t, TABLE_OURS, way, (struct figure){.runs = 0});
-		return;
-	}
-	if (!table_wants(t->name, way))
-		return;
 	random_job.n = (size_t)(bytes / op->bytes);
 	random_job.shift = 1;
 	while ((size_t)1 << 2 * random_job.shift < random_job.n)
@@ -232,7 +227,22 @@ static void add_random_row(const struct bench_options *o, struct table *t,
 		random_job.places[i] = (struct random_place){.lap = 0};
 		bench_share(&w, random_job.n, &random_job.places[i].next, &end);
 	}
-	bench_row(t, TABLE_OURS, &r);
+	return bench_measure(t, &r);
+}
+
+static void add_random_row(const struct bench_options *o, struct table *t,
+			   const struct operation *op, uint64_t bytes)
+{
+	struct figure f = {.runs = 0};
+	char way[TOOL_BYTES_TEXT];
+
+	bench_footprint_text(way, bytes);
+	if (op->bytes != 16 || bench_has_cas_128()) {
+		if (!table_wants(t->name, way))
+			return;
+		f = random_figure(o, t, op, way, bytes);
+	}
+	table_add_note(t, TABLE_OURS, way, f, f.runs ? bench_cache(bytes) : "");
 }
 
 void bench_footprint_text(char *buffer, uint64_t bytes)
@@ -258,6 +268,7 @@ size_t bench_footprints(const struct bench_options *o, uint64_t *most)
 
 void bench_random(const struct bench_options *o)
 {
+	struct figure ceiling = {.runs = 0};
 	uint64_t most;
 	const size_t footprints = bench_footprints(o, &most);
 
@@ -265,14 +276,18 @@ void bench_random(const struct bench_options *o)
 	random_job.items = bench_array((size_t)most);
 	random_job.places = bench_array(o->threads * sizeof(*random_job.places));
 	printf("all threads share the footprint; every operation is independent of the others\n");
-	bench_plan(OPERATIONS * footprints);
+	bench_plan(OPERATIONS * (1 + footprints));
 	table_columns("G/s", "footprint");
 	for (size_t i = 0; i < OPERATIONS; i++) {
+		const struct operation *op = &operation_cases[i];
 		struct table t = {.n = 0};
 
-		table_begin(&t, operation_cases[i].name);
+		table_begin(&t, op->name);
+		if (!i)
+			ceiling = random_figure(o, &t, op, CEILING_WAY, CEILING_BYTES);
+		table_add(&t, TABLE_CEILING, CEILING_WAY, ceiling);
 		for (uint64_t bytes = BENCH_LEAST_FOOTPRINT; bytes <= most; bytes *= 4)
-			add_random_row(o, &t, &operation_cases[i], bytes);
+			add_random_row(o, &t, op, bytes);
 		table_end(&t);
 	}
 	free(random_job.places);
