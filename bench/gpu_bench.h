@@ -132,6 +132,7 @@ static struct figure measure_runs(double operations, int ignored, int runs, Befo
 				  Call call, After after)
 {
 	cudaEvent_t start, end;
+	struct figure f;
 	struct stats s;
 	bool more = true;
 
@@ -144,14 +145,20 @@ static struct figure measure_runs(double operations, int ignored, int runs, Befo
 		cudaEventRecord(start);
 		call();
 		cudaEventRecord(end);
-		need(!cudaEventSynchronize(end) && !cudaEventElapsedTime(&ms, start, end), "a run");
+		/* the events of a launch that failed succeed */
+		need(!cudaGetLastError() && !cudaEventSynchronize(end) &&
+			     !cudaEventElapsedTime(&ms, start, end),
+		     "a run");
 		after();
 		if (i >= 0)
 			more = stats_add(&s, operations / ((double)ms * 1e3), stats_now());
 	}
 	cudaEventDestroy(start);
 	cudaEventDestroy(end);
-	return table_stats(&s);
+	f = table_stats(&s);
+	if (bench_env()->clock)
+		bench_env()->clock(&f.state);
+	return f;
 }
 
 template <typename Before, typename Call, typename After>

@@ -14,6 +14,7 @@
 /* Launches of a sample in a row. */
 #define MANY 1000
 #define FILL_MOST ((size_t)1 << 20)
+#define SUM_MOST ((size_t)65536)
 
 static int many;
 static unsigned *counter;
@@ -60,11 +61,24 @@ static struct figure time_calls(const char *way, int calls, unsigned launches, C
 	return table_stats(&s);
 }
 
+/* Adds a row. check() returns whether the calls had their effect. */
+template <typename Call, typename Check>
+static void check_row(enum table_kind kind, const char *way, int calls, unsigned launches,
+		      Call call, Check check)
+{
+	struct figure f;
+
+	if (!table_wants(table.name, way))
+		return;
+	f = time_calls(way, calls, launches, call);
+	need(check(), way);
+	table_add(&table, kind, way, f);
+}
+
 template <typename Call>
 static void time_row(enum table_kind kind, const char *way, int calls, unsigned launches, Call call)
 {
-	if (table_wants(table.name, way))
-		table_add(&table, kind, way, time_calls(way, calls, launches, call));
+	check_row(kind, way, calls, launches, call, [] { return true; });
 }
 
 static void begin_case(const char *name)
@@ -156,7 +170,8 @@ static void graph_rows(cudaStream_t stream)
 static void wait_rows(cudaStream_t stream)
 {
 	cudaEvent_t event;
-	char *host;
+	unsigned *host;
+	int pools = 0;
 	unsigned *device = counter + 1;
 
 	need(!cudaEventCreateWithFlags(&event, cudaEventDisableTiming) &&
@@ -168,17 +183,26 @@ static void wait_rows(cudaStream_t stream)
 	time_row(TABLE_OURS, "event record and synchronize", 1, 0, [=] {
 		need(!cudaEventRecord(event, stream) && !cudaEventSynchronize(event), "an event");
 	});
-	time_row(TABLE_OURS, "copy of 4 bytes to pinned memory, and wait", 1, 0, [=] {
-		need(!cudaMemcpyAsync(host, device, 4, cudaMemcpyDeviceToHost, stream) &&
-			     !cudaStreamSynchronize(stream),
-		     "a copy");
-	});
-	time_row(TABLE_OURS, "cudaMallocAsync and cudaFreeAsync", many, 0, [=] {
-		void *p;
+	*host = 0;
+	need(!cudaMemset(device, 0x5a, 4), "cudaMemset");
+	check_row(
+		TABLE_OURS, "copy of 4 bytes to pinned memory, and wait", 1, 0,
+		[=] {
+			need(!cudaMemcpyAsync(host, device, 4, cudaMemcpyDeviceToHost, stream) &&
+				     !cudaStreamSynchronize(stream),
+			     "a copy");
+		},
+		[=] { return *host == 0x5a5a5a5a; });
+	need(!cudaDeviceGetAttribute(&pools, cudaDevAttrMemoryPoolsSupported, 0), "attribute");
+	if (!pools)
+		table_add(&table, TABLE_OURS, "cudaMallocAsync and cudaFreeAsync", {});
+	else
+		time_row(TABLE_OURS, "cudaMallocAsync and cudaFreeAsync", many, 0, [=] {
+			void *p;
 
-		need(!cudaMallocAsync(&p, 1 << 20, stream) && !cudaFreeAsync(p, stream),
-		     "cudaMallocAsync");
-	});
+			need(!cudaMallocAsync(&p, 1 << 20, stream) && !cudaFreeAsync(p, stream),
+			     "cudaMallocAsync");
+		});
 	time_row(TABLE_OURS, "cudaMalloc and cudaFree, 1 MiB", 1, 0, [=] {
 		void *p;
 
@@ -191,45 +215,84 @@ static void wait_rows(cudaStream_t stream)
 
 /* ---- calls of the library ---- */
 
+/* Sums of n ones. */
+static void sum_rows(struct cua_context *ctx, const float *ones, float *sum, size_t n)
+{
+	const char *plural = n == 1 ? "" : "s";
+	char way[TABLE_NAME];
+	const auto is_right = [=] {
+		float got;
+
+		return !cudaMemcpy(&got, sum, sizeof(got), cudaMemcpyDeviceToHost) &&
+		       !cudaMemset(sum, 0, sizeof(got)) && got == (float)n;
+	};
+
+	snprintf(way, sizeof(way), "cua_sum of %zu float%s, in a row", n, plural);
+	check_row(
+		TABLE_OURS, way, many, 0,
+		[=] { need(!cua_sum(ctx, CUA_F32, n, ones, sum), "a sum"); }, is_right);
+	snprintf(way, sizeof(way), "cua_sum of %zu float%s, and wait", n, plural);
+	check_row(
+		TABLE_OURS, way, 1, 0,
+		[=] {
+			need(!cua_sum(ctx, CUA_F32, n, ones, sum) && !cua_context_synchronize(ctx),
+			     "a sum");
+		},
+		is_right);
+}
+
+/* Fills of n bytes of an array of FILL_MOST bytes. */
+static void fill_rows(struct cua_context *ctx, uint8_t *x, size_t n, cudaStream_t stream)
+{
+	static uint8_t got[FILL_MOST];
+	static const uint8_t pattern[1] = {0x5a};
+	char way[TABLE_NAME], size[24];
+	const auto is_right = [=] {
+		size_t filled = 0;
+
+		if (cudaMemcpy(got, x, FILL_MOST, cudaMemcpyDeviceToHost) != cudaSuccess ||
+		    cudaMemset(x, 0, FILL_MOST) != cudaSuccess)
+			return false;
+		while (filled < FILL_MOST && got[filled] == pattern[0])
+			filled++;
+		return filled == n;
+	};
+
+	bytes_text(size, n);
+	snprintf(way, sizeof(way), "cudaMemset, %.12s, in a row", size);
+	check_row(
+		TABLE_PEER, way, many, 0,
+		[=] { need(!cudaMemsetAsync(x, pattern[0], n, stream), "cudaMemset"); }, is_right);
+	snprintf(way, sizeof(way), "cua_fill, %.12s, in a row", size);
+	check_row(
+		TABLE_OURS, way, many, 0, [=] { need(!cua_fill(ctx, x, n, 1, pattern), "a fill"); },
+		is_right);
+}
+
 static void call_rows(cudaStream_t stream)
 {
-	const uint8_t pattern[1] = {0};
+	static float ones[SUM_MOST];
+	uint8_t *x = (uint8_t *)device_memory(FILL_MOST);
+	float *elements = (float *)device_memory(sizeof(ones));
+	float *sum = (float *)device_memory(16);
 	struct cua_context *ctx;
-	float *x = (float *)device_memory(FILL_MOST), *sum;
 
+	for (size_t i = 0; i < SUM_MOST; i++)
+		ones[i] = 1;
 	need(!cua_context_create(CUA_BACKEND_CUDA, 0, &ctx) &&
 		     !cua_context_set_stream(ctx, (struct CUstream_st *)stream) &&
-		     !cudaMalloc(&sum, 16) && !cudaMemset(x, 0, FILL_MOST),
+		     !cudaMemcpy(elements, ones, sizeof(ones), cudaMemcpyHostToDevice) &&
+		     !cudaMemset(sum, 0, 16) && !cudaMemset(x, 0, FILL_MOST),
 	     "a context");
 	begin_case("call");
-	for (size_t n = 1; n <= 65536; n *= 65536) {
-		char way[TABLE_NAME];
-
-		snprintf(way, sizeof(way), "cua_sum of %zu float%s, in a row", n,
-			 n == 1 ? "" : "s");
-		time_row(TABLE_OURS, way, many, 0,
-			 [=] { need(!cua_sum(ctx, CUA_F32, n, x, sum), "a sum"); });
-		snprintf(way, sizeof(way), "cua_sum of %zu float%s, and wait", n,
-			 n == 1 ? "" : "s");
-		time_row(TABLE_OURS, way, 1, 0, [=] {
-			need(!cua_sum(ctx, CUA_F32, n, x, sum) && !cua_context_synchronize(ctx),
-			     "a sum");
-		});
-	}
-	for (size_t n = 1; n <= FILL_MOST; n *= 1024) {
-		char way[TABLE_NAME], size[24];
-
-		bytes_text(size, n);
-		snprintf(way, sizeof(way), "cudaMemset, %.12s, in a row", size);
-		time_row(TABLE_PEER, way, many, 0,
-			 [=] { need(!cudaMemsetAsync(x, 0, n, stream), "cudaMemset"); });
-		snprintf(way, sizeof(way), "cua_fill, %.12s, in a row", size);
-		time_row(TABLE_OURS, way, many, 0,
-			 [=] { need(!cua_fill(ctx, x, n, 1, pattern), "a fill"); });
-	}
+	sum_rows(ctx, elements, sum, 1);
+	sum_rows(ctx, elements, sum, SUM_MOST);
+	for (size_t n = 1; n <= FILL_MOST; n *= 1024)
+		fill_rows(ctx, x, n, stream);
 	table_end(&table);
 	cua_context_destroy(ctx);
 	cudaFree(x);
+	cudaFree(elements);
 	cudaFree(sum);
 }
 

@@ -96,9 +96,11 @@ static void malloc_case(unsigned block)
 	for (size_t k = 0; k < n_sizes; k++) {
 		const size_t size = sizes[k];
 		const unsigned blocks = threads_for(size, block) / block;
+
 		const double n = (double)blocks * block;
 		const auto make = [=] { malloc_kernel<<<blocks, block>>>(pieces, size, failures); };
 		const auto drop = [=] { free_kernel<<<blocks, block>>>(pieces); };
+		need(blocks > 0, way);
 		unsigned long long *used = (unsigned long long *)(failures + 2);
 
 		bytes_text(way, size);
@@ -133,12 +135,12 @@ static void bench_malloc(const struct options *o)
 {
 	size_t before = 0;
 
-	heap_bytes = o->quick ? (size_t)64 << 20 : HEAP_BYTES;
+	heap_bytes = fitting_size(o->quick ? (uint64_t)256 << 20 : HEAP_BYTES, 4);
 	need(!cudaDeviceGetLimit(&before, cudaLimitMallocHeapSize) &&
 		     !cudaDeviceSetLimit(cudaLimitMallocHeapSize, heap_bytes),
 	     "the limit of the heap");
 	need(!cudaMalloc(&pieces, THREADS_MOST * sizeof(*pieces)) && !cudaMalloc(&failures, 16) &&
-		     !cudaMemset(failures, 0, 16) && !cudaMalloc(&bump_memory, heap_bytes),
+		     !cudaMemset(failures, 0, 16) && !cudaMalloc(&bump_memory, THREADS_MOST * 16),
 	     "memory");
 	bench_plan(4 * (1 + 7 + 7));
 	printf("a heap of %zu MiB; up to %u threads, a piece each; * fewer runs\n",

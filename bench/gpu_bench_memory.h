@@ -52,6 +52,17 @@ static inline uint64_t memory_size(uint64_t otherwise)
 	return bench_env()->size ? bench_env()->size : otherwise;
 }
 
+/* Halves the size until n arrays of it fill at most most of the free memory. */
+static inline uint64_t fitting_size(uint64_t bytes, unsigned n)
+{
+	size_t available, total;
+
+	need(!cudaMemGetInfo(&available, &total), "cudaMemGetInfo");
+	while (bytes > 1 << 20 && bytes > available / 10 * 8 / n)
+		bytes /= 2;
+	return bytes;
+}
+
 /* Formats a power of 2 of bytes. */
 static inline const char *bytes_text(char text[24], uint64_t bytes)
 {
@@ -225,6 +236,8 @@ static inline struct figure best_read(const uint4 *x, size_t n, uint32_t *sums)
 		auto one = [&](auto kernel, int unroll) {
 			unsigned blocks = resident(kernel, block, n / ((size_t)block * unroll));
 
+			if (!blocks)
+				return;
 			keep_best(&best,
 				  measure((double)n * 16e-3, [] {},
 					  [=] { kernel<<<blocks, block>>>(x, n, sums); }, [] {}));
@@ -246,10 +259,12 @@ static inline struct figure best_write(uint4 *x, size_t n)
 			const size_t tiles = n / ((size_t)block * unroll);
 
 			for (unsigned blocks : {resident(kernel, block, tiles), (unsigned)tiles})
-				keep_best(&best,
-					  measure((double)n * 16e-3, [] {},
-						  [=] { kernel<<<blocks, block>>>(x, n, 1); },
-						  [] {}));
+				if (tiles)
+					keep_best(
+						&best,
+						measure((double)n * 16e-3, [] {},
+							[=] { kernel<<<blocks, block>>>(x, n, 1); },
+							[] {}));
 		};
 		one(write_kernel<plain_access, 1, uint4>, 1);
 		one(write_kernel<plain_access, 4, uint4>, 4);
@@ -267,10 +282,13 @@ static inline struct figure best_copy(uint4 *to, const uint4 *x, size_t n)
 			const size_t tiles = n / ((size_t)block * unroll);
 
 			for (unsigned blocks : {resident(kernel, block, tiles), (unsigned)tiles})
-				keep_best(&best,
-					  measure((double)n * 32e-3, [] {},
-						  [=] { kernel<<<blocks, block>>>(to, x, n); },
-						  [] {}));
+				if (tiles)
+					keep_best(&best, measure((double)n * 32e-3, [] {},
+								 [=] {
+									 kernel<<<blocks, block>>>(
+										 to, x, n);
+								 },
+								 [] {}));
 		};
 		one(copy_kernel<plain_access, 2, uint4>, 2);
 		one(copy_kernel<plain_access, 4, uint4>, 4);
@@ -298,11 +316,11 @@ static inline void *device_memory(uint64_t bytes)
 }
 
 /* An array of random words. bytes is a multiple of 4. */
-static inline void *random_memory(uint64_t bytes)
+static inline void *random_memory(uint64_t bytes, uint64_t seed)
 {
 	void *p = device_memory(bytes);
 
-	fill_random<<<processors * 8, 256>>>((uint32_t *)p, bytes / 4, 0x9e3779b97f4a7c15u);
+	fill_random<<<processors * 8, 256>>>((uint32_t *)p, bytes / 4, seed * 0x9e3779b97f4a7c15u);
 	need(!cudaDeviceSynchronize(), "random data");
 	return p;
 }

@@ -21,6 +21,12 @@ struct gpu {
 static struct gpu gpus[DEVICES_MOST];
 static int n_gpus;
 static size_t bytes;
+static uint32_t *host_target; /* of copies from a GPU, or NULL */
+
+static size_t sums_bytes(void)
+{
+	return (size_t)processors * 4096 * sizeof(uint32_t);
+}
 
 static __global__ void sum_all(const uint32_t *x, size_t n, unsigned long long *total)
 {
@@ -48,9 +54,9 @@ static void open_gpu(int device)
 	struct gpu *g = &gpus[device];
 
 	need(!cudaSetDevice(device), "cudaSetDevice");
-	g->x = (uint32_t *)random_memory(bytes);
+	g->x = (uint32_t *)random_memory(bytes, (uint64_t)device + 1);
 	g->y = (uint32_t *)device_memory(bytes);
-	g->sums = (uint32_t *)device_memory((size_t)processors * 4096 * sizeof(*g->sums));
+	g->sums = (uint32_t *)device_memory(sums_bytes());
 	g->total = (unsigned long long *)device_memory(sizeof(*g->total));
 	g->blocks = resident(read_kernel<plain_access, 8, uint4>, 512, bytes / 16 / 512 / 8);
 	need(!cudaStreamCreateWithFlags(&g->stream, cudaStreamNonBlocking) &&
@@ -71,6 +77,17 @@ static void close_gpu(int device)
 	cudaFree(g->total);
 }
 
+/* Without old contents, a move that does nothing is found. */
+static void clear_targets(void)
+{
+	for (int i = 0; i < n_gpus; i++)
+		need(!cudaSetDevice(i) && !cudaMemset(gpus[i].y, 0, bytes) &&
+			     !cudaMemset(gpus[i].sums, 0, sums_bytes()) && !cudaDeviceSynchronize(),
+		     "cudaMemset");
+	if (host_target)
+		memset(host_target, 0, bytes);
+}
+
 /*
  * Adds a row: GB/s of a call that moves `moved` bytes, on the host's clock, because several devices
  * take part. call() ends when the bytes have moved.
@@ -83,6 +100,7 @@ static void move_row(enum table_kind kind, const char *way, double moved, Call c
 
 	if (!table_wants(table.name, way))
 		return;
+	clear_targets();
 	stats_begin(&s, bench_stats_plan());
 	do {
 		start = stats_now();
@@ -109,7 +127,7 @@ static void host_rows(const char *memory_name, enum table_kind kind, int device,
 		from[i] = (uint32_t)mix(i);
 		sum += from[i];
 	}
-	memset(to, 0, bytes);
+	host_target = to;
 	move_row(
 		kind, way[0], (double)bytes,
 		[=] {
@@ -145,7 +163,14 @@ static void host_rows(const char *memory_name, enum table_kind kind, int device,
 					     !cudaStreamSynchronize(g->other),
 				     "copies");
 			},
-			[=] { return sum_of(device, g->y, n) == sum; });
+			[=] {
+				uint64_t got = 0;
+
+				for (size_t i = 0; i < n; i++)
+					got += to[i];
+				return sum_of(device, g->y, n) == sum &&
+				       got == sum_of(device, g->x, n);
+			});
 }
 
 static void host_case(int device)
@@ -164,6 +189,7 @@ static void host_case(int device)
 	host_rows("pinned", TABLE_CEILING, device, pinned[0], pinned[1]);
 	host_rows("pageable", TABLE_OURS, device, plain[0], plain[1]);
 	table_end(&table);
+	host_target = NULL;
 	cudaFreeHost(pinned[0]);
 	cudaFreeHost(pinned[1]);
 	free(plain[0]);
@@ -172,13 +198,70 @@ static void host_case(int device)
 
 /* ---- pairs of GPUs ---- */
 
+/*
+ * Opens or closes the access of GPU i to the memory of GPU j. Without it, copies go through the
+ * memory of the host. Returns whether there is access: a GPU has access to at most 8 peers at once.
+ */
+static bool set_access(int i, int j, bool open)
+{
+	int access = 0;
+
+	need(!cudaDeviceCanAccessPeer(&access, i, j) && !cudaSetDevice(i),
+	     "cudaDeviceCanAccessPeer");
+	if (access && (open ? cudaDeviceEnablePeerAccess(j, 0) : cudaDeviceDisablePeerAccess(j)) !=
+			      cudaSuccess) {
+		(void)cudaGetLastError();
+		access = 0;
+	}
+	return access;
+}
+
+/* Copies from the array of GPU i to the target of GPU j. */
+static void queue_copy(int i, int j)
+{
+	need(!cudaMemcpyPeerAsync(gpus[j].y, j, gpus[i].x, i, bytes, gpus[i].stream), "a copy");
+}
+
+static void wait_for(int device)
+{
+	need(!cudaStreamSynchronize(gpus[device].stream), "a wait");
+}
+
+/* Kernels of GPU i read from GPU j and write to it. */
+static void kernel_rows(int i, int j)
+{
+	struct gpu *a = &gpus[i], *b = &gpus[j];
+	const size_t n = bytes / 4, words = bytes / 16;
+
+	move_row(
+		TABLE_OURS, "loads by a kernel", (double)bytes,
+		[=] {
+			need(!cudaSetDevice(i), "cudaSetDevice");
+			read_kernel<plain_access, 8, uint4><<<a->blocks, 512, 0, a->stream>>>(
+				(const uint4 *)b->x, words, a->sums);
+			wait_for(i);
+		},
+		[=] {
+			return (uint32_t)sum_of(i, a->sums, (size_t)a->blocks * 512) ==
+			       (uint32_t)sum_of(j, b->x, n);
+		});
+	move_row(
+		TABLE_OURS, "stores by a kernel", (double)bytes,
+		[=] {
+			need(!cudaSetDevice(i), "cudaSetDevice");
+			copy_kernel<plain_access, 8, uint4><<<a->blocks, 512, 0, a->stream>>>(
+				(uint4 *)b->y, (const uint4 *)a->x, words);
+			wait_for(i);
+		},
+		[=] { return sum_of(j, b->y, n) == sum_of(i, a->x, n); });
+}
+
 /* GPU i copies its array to GPU j, and reads and writes the memory of GPU j. */
 static void pair_case(int i, int j)
 {
 	struct gpu *a = &gpus[i], *b = &gpus[j];
-	const size_t n = bytes / 4, words = bytes / 16;
-	const uint64_t sum = sum_of(i, a->x, n);
-	int access = 0;
+	const size_t n = bytes / 4;
+	const bool access = set_access(i, j, true), back = set_access(j, i, true);
 	char name[28];
 
 	snprintf(name, sizeof(name), "GPU %d to GPU %d", i % 100, j % 100);
@@ -186,70 +269,37 @@ static void pair_case(int i, int j)
 	move_row(
 		TABLE_CEILING, "ceiling: cudaMemcpyPeer", (double)bytes,
 		[=] {
-			need(!cudaMemcpyPeerAsync(b->y, j, a->x, i, bytes, a->stream) &&
-				     !cudaStreamSynchronize(a->stream),
-			     "a copy");
+			queue_copy(i, j);
+			wait_for(i);
 		},
-		[=] { return sum_of(j, b->y, n) == sum; });
+		[=] { return sum_of(j, b->y, n) == sum_of(i, a->x, n); });
 	move_row(
 		TABLE_OURS, "cudaMemcpyPeer, both directions", 2.0 * (double)bytes,
 		[=] {
-			need(!cudaMemcpyPeerAsync(b->y, j, a->x, i, bytes, a->stream) &&
-				     !cudaMemcpyPeerAsync(a->y, i, b->x, j, bytes, b->stream) &&
-				     !cudaStreamSynchronize(a->stream) &&
-				     !cudaStreamSynchronize(b->stream),
-			     "copies");
+			queue_copy(i, j);
+			queue_copy(j, i);
+			wait_for(i);
+			wait_for(j);
 		},
-		[=] { return sum_of(j, b->y, n) == sum; });
-	need(!cudaDeviceCanAccessPeer(&access, i, j), "cudaDeviceCanAccessPeer");
+		[=] {
+			return sum_of(j, b->y, n) == sum_of(i, a->x, n) &&
+			       sum_of(i, a->y, n) == sum_of(j, b->x, n);
+		});
 	if (access) {
-		move_row(
-			TABLE_OURS, "loads by a kernel", (double)bytes,
-			[=] {
-				need(!cudaSetDevice(i), "cudaSetDevice");
-				read_kernel<plain_access, 8, uint4>
-					<<<a->blocks, 512, 0, a->stream>>>((const uint4 *)b->x,
-									   words, a->sums);
-				need(!cudaStreamSynchronize(a->stream), "loads");
-			},
-			[=] {
-				return (uint32_t)sum_of(i, a->sums, (size_t)a->blocks * 512) ==
-				       (uint32_t)sum_of(j, b->x, n);
-			});
-		need(!cudaSetDevice(j) && !cudaMemset(b->y, 0, bytes) && !cudaSetDevice(i),
-		     "cudaMemset");
-		move_row(
-			TABLE_OURS, "stores by a kernel", (double)bytes,
-			[=] {
-				need(!cudaSetDevice(i), "cudaSetDevice");
-				copy_kernel<plain_access, 8, uint4>
-					<<<a->blocks, 512, 0, a->stream>>>(
-						(uint4 *)b->y, (const uint4 *)a->x, words);
-				need(!cudaStreamSynchronize(a->stream), "stores");
-			},
-			[=] { return sum_of(j, b->y, n) == sum; });
+		kernel_rows(i, j);
+		set_access(i, j, false);
 	} else {
 		table_add(&table, TABLE_OURS, "loads by a kernel", (struct figure){});
 		table_add(&table, TABLE_OURS, "stores by a kernel", (struct figure){});
 	}
+	if (back)
+		set_access(j, i, false);
 	table_end(&table);
-}
-
-/* Without it, copies go through the memory of the host. */
-static void enable_access(int i, int j)
-{
-	int access = 0;
-
-	need(!cudaDeviceCanAccessPeer(&access, i, j), "cudaDeviceCanAccessPeer");
-	if (access)
-		need(!cudaSetDevice(i) && !cudaDeviceEnablePeerAccess(j, 0),
-		     "cudaDeviceEnablePeerAccess");
 }
 
 static void bench_peer(const struct options *o)
 {
-	bytes = memory_size(o->quick ? (uint64_t)1 << 20 : (uint64_t)256 << 20);
-	bytes = (bytes + 65535) / 65536 * 65536;
+	bytes = o->quick ? (size_t)1 << 20 : (size_t)256 << 20;
 	need(!cudaGetDeviceCount(&n_gpus), "cudaGetDeviceCount");
 	n_gpus = n_gpus < DEVICES_MOST ? n_gpus : DEVICES_MOST;
 	for (int i = 0; i < n_gpus; i++)
@@ -260,10 +310,6 @@ static void bench_peer(const struct options *o)
 	table_columns("GB/s", "");
 	for (int i = 0; i < n_gpus; i++)
 		host_case(i);
-	for (int i = 0; i < n_gpus; i++)
-		for (int j = 0; j < n_gpus; j++)
-			if (i != j)
-				enable_access(i, j);
 	for (int i = 0; i < n_gpus; i++)
 		for (int j = 0; j < n_gpus; j++)
 			if (i != j)

@@ -313,10 +313,10 @@ static const struct stream_case cases[] = {
 static void allocate(const struct options *o, bool two)
 {
 	bytes = memory_size(o->quick ? (uint64_t)16 << 20 : (uint64_t)4 << 30);
-	bytes = bytes / TILE_BYTES * TILE_BYTES;
+	bytes = fitting_size(bytes, two ? 2 : 1) / TILE_BYTES * TILE_BYTES;
 	if (bytes < LEAST_BYTES)
 		bytes = LEAST_BYTES;
-	memory = (char *)random_memory(bytes);
+	memory = (char *)random_memory(bytes, 1);
 	other = two ? (char *)device_memory(bytes) : NULL;
 	sums = (uint32_t *)device_memory((size_t)processors * 4096 * sizeof(*sums));
 	totals = (uint32_t *)device_memory(sizeof(*totals));
@@ -501,19 +501,19 @@ template <typename T> static void fill_1d(const char *name, size_t first)
 	table_end(&table);
 }
 
-/* An array of depth slices; depth 1: of two dimensions. */
-static void fill_pitched(size_t row_bytes, size_t height, size_t depth)
+/* An array of `depth` slices. solid: of three dimensions, otherwise of two. */
+static void fill_pitched(bool solid, size_t row_bytes, size_t height, size_t depth)
 {
 	struct cua_pitched a;
 	struct rows r;
 	char name[28], way[TABLE_NAME];
 
-	snprintf(name, sizeof(name), "%s, rows of %zu bytes", depth > 1 ? "3-D" : "2-D", row_bytes);
+	snprintf(name, sizeof(name), "%s, rows of %zu bytes", solid ? "3-D" : "2-D", row_bytes);
 	need(!cua_alloc_3d(ctx, row_bytes / 4, height, depth, 4, &a), "cua_alloc_3d");
 	r = (struct rows){(char *)a.base, a.pitch, row_bytes, height * depth};
 	table_begin(&table, name);
 	table_add(&table, TABLE_CEILING, "ceiling: best of 16 bytes, aligned", ceiling);
-	if (depth > 1)
+	if (solid)
 		fill_row(TABLE_PEER, "cudaMemset3D", &r, 1, [=] {
 			cudaPitchedPtr p = make_cudaPitchedPtr(a.base, a.pitch, row_bytes, height);
 
@@ -552,11 +552,12 @@ static void bench_fill(const struct options *o)
 	fill_1d<uint4>("1-D, 16 bytes", 0);
 	release();
 	for (size_t i = 0; i < n_rows; i++) {
-		const size_t pitch = (row_bytes[i] + 255) / 256 * 256;
+		const size_t pitch = (row_bytes[i] + 255) / 256 * 256, rows = bytes / pitch;
+		const size_t height = rows < 200 ? (rows + 1) / 2 : 100;
 
 		totals = (uint32_t *)device_memory(sizeof(*totals));
-		fill_pitched(row_bytes[i], bytes / pitch, 1);
-		fill_pitched(row_bytes[i], 100, bytes / pitch / 100 ? bytes / pitch / 100 : 1);
+		fill_pitched(false, row_bytes[i], rows, 1);
+		fill_pitched(true, row_bytes[i], height, rows / height > 1 ? rows / height : 2);
 		cudaFree(totals);
 	}
 	cua_context_destroy(ctx);
