@@ -92,10 +92,15 @@ kill -9 $$'
 plot_fails "gnuplot is killed" 'gnuplot was ended by signal 9 \(Killed\)'
 fake <<<'#!/bin/sh'
 plot_fails "gnuplot does nothing" 'gnuplot wrote nothing'
+# gnuplot ignores a full disk
+fake <<<'#!/bin/sh
+echo "<svg> and more than the last bytes </"'
+plot_fails "gnuplot writes a part" 'gnuplot could not write the whole picture'
 fake <<<'#!/nonexistent/interpreter'
 plot_fails "gnuplot does not start" 'gnuplot failed with status 127: No such file or directory'
 fake <<<'#!/bin/sh
-cat'
+cat
+echo "</svg>"'
 echo old >"$tmp/old.svg"
 runs 0 "a script" "$cuatomic" bench -b cuda scatter --plot="$tmp/old.svg"
 grep -q '^set terminal svg ' "$tmp/old.svg" || fail "a script: it was not the input of gnuplot"

@@ -94,6 +94,35 @@ static int run_failed(const struct bench_file *f, int status, FILE *errors)
 	return TOOL_FAILED;
 }
 
+/*
+ * Whether a regular file has the end of a picture. gnuplot ignores errors of its output, such as
+ * a full disk, and succeeds.
+ */
+static int is_whole(FILE *f)
+{
+	/* the last bytes, before a line break: of SVG, and of the last chunk of PNG */
+	static const char *const ends[] = {"</svg>", "IEND\xae\x42\x60\x82"};
+	char last[16];
+	struct stat s;
+	size_t n;
+
+	if (fstat(fileno(f), &s) || !S_ISREG(s.st_mode))
+		return 1;
+	if (s.st_size < (off_t)sizeof(last) ||
+	    pread(fileno(f), last, sizeof(last), s.st_size - (off_t)sizeof(last)) !=
+		    (ssize_t)sizeof(last))
+		return 0;
+	for (n = sizeof(last); n && (last[n - 1] == '\n' || last[n - 1] == '\r');)
+		n--;
+	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+		const size_t length = strlen(ends[i]);
+
+		if (n >= length && !memcmp(last + n - length, ends[i], length))
+			return 1;
+	}
+	return 0;
+}
+
 int gnuplot_run(const char *program, FILE *script, const struct bench_file *f)
 {
 	/* without the user's settings */
@@ -112,6 +141,8 @@ int gnuplot_run(const char *program, FILE *script, const struct bench_file *f)
 			run_failed(f, ended, errors);
 		else if (!fstat(fileno(f->stream), &s) && S_ISREG(s.st_mode) && !s.st_size)
 			tool_error("%s: gnuplot wrote nothing", f->path);
+		else if (!is_whole(f->stream))
+			tool_error("%s: gnuplot could not write the whole picture", f->path);
 		else
 			status = TOOL_OK;
 	}
