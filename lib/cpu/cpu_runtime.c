@@ -133,6 +133,27 @@ static enum cua_status cpu_device_count(int *count)
 	return CUA_OK;
 }
 
+/* The last level of the first CPU in Linux's sysfs, or 0. sysconf adds up the caches of a package. */
+static uint64_t sysfs_cache_bytes(void)
+{
+	uint64_t bytes = 0;
+
+	for (int i = 0; i < 8; i++) {
+		char path[80];
+		unsigned long long kib;
+		FILE *f;
+
+		snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu0/cache/index%d/size", i);
+		f = fopen(path, "re");
+		if (!f)
+			break;
+		if (fscanf(f, "%lluK", &kib) == 1)
+			bytes = kib * 1024;
+		fclose(f);
+	}
+	return bytes;
+}
+
 /* The last level that the system reports. */
 static uint64_t cache_bytes(void)
 {
@@ -159,7 +180,9 @@ static enum cua_status cpu_device_query(int device, struct cua_device_info *info
 	snprintf(info->name, sizeof(info->name), "CPU");
 	info->processors = cpus < 1 ? 1 : (uint32_t)cpus;
 	info->memory_bytes = pages < 0 ? 0 : (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE);
-	info->cache_bytes = cache_bytes();
+	info->cache_bytes = sysfs_cache_bytes();
+	if (!info->cache_bytes)
+		info->cache_bytes = cache_bytes();
 	f = fopen("/proc/cpuinfo", "re");
 	if (!f)
 		return CUA_OK;
