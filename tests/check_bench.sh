@@ -860,6 +860,13 @@ if grep -q '^#define HAVE_JANSSON 1' "$top_builddir/config.h"; then
   says out "compare" "^not available in $tmp/after.json: b/c/lost\$"
   says out "compare" '^4 SAME, 2 FASTER, 0 SLOWER, 1 UNCLEAR$'
   silent out "compare" 'b/c/none'
+  sed 's/"schema": 1, /&"options": "--quick", /' "$tmp/before.json" >"$tmp/quick.json"
+  runs 0 "compare other options" "$cuatomic" bench --compare "$tmp/quick.json" "$tmp/before.json"
+  [ ! -s "$tmp/err" ] || fail "compare other options: a file without options is compared"
+  sed 's/"schema": 1, /&"options": "", /' "$tmp/before.json" >"$tmp/normal.json"
+  runs 0 "compare other options" "$cuatomic" bench --compare "$tmp/quick.json" "$tmp/normal.json"
+  [ "$(cat "$tmp/err")" = "cuatomic: $tmp/quick.json has the options '--quick', and $tmp/normal.json ''" ] ||
+    fail "compare other options: no warning"
   runs 1 "slower" "$cuatomic" bench --compare "$tmp/after.json" "$tmp/before.json"
   says out "slower" '^SLOWER +-9\.1 % .*faster$'
   says out "slower" '^SLOWER +\+25\.0 % .*time$'
@@ -927,6 +934,7 @@ verdict      change    before     after unit   row
 SAME         +0.0 %     100.0     100.0 GB/s   group/c/equal
 SLOWER      -10.0 %     100.0     90.00 GB/s   group/c/slow
 UNCLEAR     -83.3 %     9.000     1.500 GB/s   group/c/few
+rows without a row in $tmp/data/REF.json: 1
 1 of 3 rows are at least 5 % slower than in $tmp/data/REF.json
 END
   diff "$tmp/expected" "$tmp/lines" || fail "against: other verdicts"

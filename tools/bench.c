@@ -52,7 +52,7 @@ static const struct benchmark benchmarks[] = {
 	 NULL},
 	{"malloc", "allocation in kernels, on a GPU only", NULL, NULL, NULL, NULL},
 	{"peer", "copies between the host and GPUs, and between GPUs", NULL, NULL,
-	 "^peer/.*(pinned, (to|from)|cudaMemcpyPeer|loads)", NULL},
+	 "^peer/(host and GPU 0/pinned, (to|from)|GPU 0 to GPU 1/(ceiling|loads))", NULL},
 	{"random", "loads, stores and atomic operations at random addresses", bench_random, NULL,
 	 "^random/(load 8 bytes|add 32 bits|CAS 64 bits)/(ceiling|16 MiB|1 GiB)", "random"},
 	{"read", "reads of an array by size of the operand", bench_read, NULL,
@@ -450,12 +450,30 @@ static int write_files(struct bench_arguments *a, const struct results *r, int f
 	return status | plot(a, r, failed);
 }
 
+/* Returns the options that change what a row measures, in memory from tool_alloc. */
+static char *options_text(const struct bench_arguments *a)
+{
+	char text[96];
+	int n = 0;
+
+	text[0] = '\0';
+	if (a->options.quick)
+		n += snprintf(text, sizeof(text), " --quick");
+	if (a->size)
+		n += snprintf(text + n, sizeof(text) - (size_t)n, " --size=%llu",
+			      (unsigned long long)a->size);
+	if (a->options.threads)
+		snprintf(text + n, sizeof(text) - (size_t)n, " --threads=%u", a->options.threads);
+	return results_copy(text + (text[0] == ' '));
+}
+
 static int measure_rows(const struct bench_arguments *a, int on_cpu, const char *why,
 			struct results *r)
 {
 	int status;
 
 	results_describe(r, why);
+	r->origin.options = options_text(a);
 	if (why && r->prints)
 		printf("no GPU (%s), so on the CPU\n", why);
 	status = run_requests(a, on_cpu, r);

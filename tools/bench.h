@@ -21,6 +21,7 @@ struct result_row {
 /* The run that made the rows: this one, or that of a file. Each text may be NULL. */
 struct result_origin {
 	char *version, *date, *cpu, *os;
+	char *options;        /* those that change what a row measures, such as "--quick" */
 	char *versions;       /* of the last benchmark of this run */
 	const char *no_gpu;   /* why this run has no GPU */
 	double cores, memory; /* negative: unknown */

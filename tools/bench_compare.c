@@ -169,6 +169,16 @@ static int no_row_in_common(const struct document *a, const struct document *b)
 	return TOOL_FAILED;
 }
 
+/* Rows of other options measure something else. A file without options is not compared. */
+static void warn_of_options(const struct results *a, const char *a_name, const struct results *b,
+			    const char *b_name)
+{
+	const char *first = a->origin.options, *second = b->origin.options;
+
+	if (first && second && strcmp(first, second) != 0)
+		tool_error("%s has the options '%s', and %s '%s'", a_name, first, b_name, second);
+}
+
 static int compare_rows(struct document *a, struct document *b, double threshold)
 {
 	size_t counts[UNCLEAR + 1] = {0};
@@ -190,8 +200,10 @@ int bench_compare(const char *before, const char *after, double threshold)
 
 	if (!status)
 		status = open_document(&b);
-	if (!status)
+	if (!status) {
+		warn_of_options(&a.results, before, &b.results, after);
 		status = compare_rows(&a, &b, threshold);
+	}
 	close_document(&a);
 	close_document(&b);
 	return status;
@@ -269,8 +281,11 @@ int bench_reference_judge(struct bench_reference *ref, const struct results *r, 
 
 	set_rows(&run, r);
 	warn_of_other_gpu(ref, r, name);
+	warn_of_options(&ref->document.results, ref->path, r, name);
 	printf("\n");
 	pairs = judge_rows(&ref->document, &run, threshold, counts);
+	if (pairs < run.n)
+		printf("rows without a row in %s: %zu\n", ref->path, run.n - pairs);
 	printf("%zu of %zu rows are at least %g %% slower than in %s\n", counts[SLOWER], pairs,
 	       100 * threshold, ref->path);
 	status = counts[SLOWER] ? TOOL_FAILED : TOOL_OK;

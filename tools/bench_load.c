@@ -216,6 +216,7 @@ static void read_origin(const json_t *json, struct results *r)
 	o->date = copy_member(json, "date");
 	o->cpu = copy_member(machine, "cpu");
 	o->os = copy_member(machine, "os");
+	o->options = copy_member(json, "options");
 	o->cores = number_or_unknown(machine, "cores");
 	o->memory = number_or_unknown(machine, "memory");
 	r->device = copy_member(machine, "gpu");

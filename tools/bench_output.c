@@ -151,7 +151,9 @@ void bench_write_json(FILE *f, const struct results *r)
 	json_member(f, "version", r->origin.version);
 	fputs(", ", f);
 	json_member(f, "date", r->origin.date);
-	fprintf(f, ", \"complete\": %s,\n", r->failed ? "false" : "true");
+	fprintf(f, ", \"complete\": %s, ", r->failed ? "false" : "true");
+	json_member(f, "options", r->origin.options ? r->origin.options : "");
+	fputs(",\n", f);
 	json_machine(f, r);
 	fputs("  \"rows\": [", f);
 	for (size_t i = 0; i < r->n; i++) {

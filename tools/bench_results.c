@@ -69,6 +69,7 @@ void results_free(struct results *r)
 	free(r->origin.date);
 	free(r->origin.cpu);
 	free(r->origin.os);
+	free(r->origin.options);
 	free(r->columns);
 	free(r->title);
 }
