@@ -313,9 +313,8 @@ static void bar_ceilings(const struct drawing *d, const double *lines)
 		for (end = i; end < panel->n && (end == i || !begins_group(panel, end)); end++) {
 			const struct result_row *row = panel->items[end]->row;
 
-			if (row->kind == TABLE_CEILING && row->figure.runs &&
-			    row->figure.median > best)
-				best = row->figure.median;
+			if (row->kind == TABLE_CEILING && row->figure.runs)
+				best = table_better(row->unit, best, row->figure.median);
 		}
 		if (best > 0 && end - i > 1)
 			fprintf(d->script,
