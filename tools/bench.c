@@ -138,6 +138,15 @@ static char *program_path(const char *name)
 	return path;
 }
 
+static int has_program(const char *name)
+{
+	char *path = program_path(name);
+	const int error = access(path, X_OK);
+
+	free(path);
+	return !error;
+}
+
 /* Checks that a program is there. */
 static int check_program(const char *name)
 {
@@ -519,8 +528,10 @@ static int add_summary(struct bench_arguments *a, int on_cpu)
 		if (b->summary && (b->cpu || !on_cpu))
 			a->requests[a->n++] = (struct bench_request){.benchmark = b};
 	}
-	if (on_cpu || *cua_cuda_architectures() || getenv("CUATOMIC_BENCH_DIR"))
-		return TOOL_OK;
+	for (size_t i = 0; i < a->n; i++) {
+		if (on_cpu || has_program(program_of(a->requests[i].benchmark)))
+			return TOOL_OK;
+	}
 	return check_program(program_of(a->requests[0].benchmark));
 }
 
