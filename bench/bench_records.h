@@ -155,6 +155,27 @@ static inline struct bench_state *bench_env(void)
 	return s;
 }
 
+/* CUATOMIC_BENCH_SIZE, or `normal` if it is not set. */
+static inline uint64_t bench_size(uint64_t normal)
+{
+	return bench_env()->size ? bench_env()->size : normal;
+}
+
+/* Formats bytes in the largest unit that divides them. */
+static inline const char *bench_bytes(char text[24], uint64_t bytes)
+{
+	static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
+	const int one = bytes == 1;
+	int unit = 0;
+
+	while (bytes && bytes % 1024 == 0 && unit < 4) {
+		bytes /= 1024;
+		unit++;
+	}
+	snprintf(text, 24, "%llu %s", (unsigned long long)bytes, one ? "byte" : units[unit]);
+	return text;
+}
+
 /* ---- records ---- */
 
 struct record {

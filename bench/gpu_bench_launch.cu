@@ -36,7 +36,7 @@ static unsigned count(void)
 }
 
 /*
- * Returns microseconds of one of `calls` calls of a sample. launches: what a call adds to the
+ * Returns microseconds of one of `calls` calls of a sample. launches: additions of a call to the
  * counter.
  */
 template <typename Call>
@@ -136,7 +136,7 @@ static cudaGraphExec_t graph_of(cudaStream_t stream, int nodes)
 	return exec;
 }
 
-/* The time of a node: `many` nodes are a single launch. */
+/* The time of a node of a graph with `many` nodes. */
 static struct figure node_ceiling(cudaStream_t stream)
 {
 	cudaGraphExec_t graph = graph_of(stream, many);
@@ -215,7 +215,7 @@ static void wait_rows(cudaStream_t stream)
 
 /* ---- calls of the library ---- */
 
-/* Sums of n ones. */
+/* Sums of n elements that are 1. */
 static void sum_rows(struct cua_context *ctx, const float *ones, float *sum, size_t n)
 {
 	const char *plural = n == 1 ? "" : "s";
@@ -258,7 +258,7 @@ static void fill_rows(struct cua_context *ctx, uint8_t *x, size_t n, cudaStream_
 		return filled == n;
 	};
 
-	bytes_text(size, n);
+	bench_bytes(size, n);
 	snprintf(way, sizeof(way), "cudaMemset, %.12s, in a row", size);
 	check_row(
 		TABLE_PEER, way, many, 0,

@@ -103,7 +103,7 @@ static void malloc_case(unsigned block)
 		need(blocks > 0, way);
 		unsigned long long *used = (unsigned long long *)(failures + 2);
 
-		bytes_text(way, size);
+		bench_bytes(way, size);
 		if (!k && table_wants(name[0], bump_way))
 			table_add(&table, TABLE_CEILING, bump_way,
 				  measure(
@@ -127,7 +127,7 @@ static void malloc_case(unsigned block)
 	table_end(&table);
 	table_begin(&table, name[1]);
 	for (size_t k = 0; k < n_sizes; k++)
-		table_add(&table, TABLE_OURS, bytes_text(way, sizes[k]), frees[k]);
+		table_add(&table, TABLE_OURS, bench_bytes(way, sizes[k]), frees[k]);
 	table_end(&table);
 }
 

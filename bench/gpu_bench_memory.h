@@ -46,12 +46,6 @@ static inline int run_memory_bench(int argc, char **argv, const struct memory_be
 	return 2;
 }
 
-/* The size of CUATOMIC_BENCH_SIZE, or this size. */
-static inline uint64_t memory_size(uint64_t otherwise)
-{
-	return bench_env()->size ? bench_env()->size : otherwise;
-}
-
 /* Halves the size until n arrays of it fill at most most of the free memory. */
 static inline uint64_t fitting_size(uint64_t bytes, unsigned n)
 {
@@ -61,21 +55,6 @@ static inline uint64_t fitting_size(uint64_t bytes, unsigned n)
 	while (bytes > 1 << 20 && bytes > available / 10 * 8 / n)
 		bytes /= 2;
 	return bytes;
-}
-
-/* Formats a power of 2 of bytes. */
-static inline const char *bytes_text(char text[24], uint64_t bytes)
-{
-	static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
-	const bool one = bytes == 1;
-	int unit = 0;
-
-	while (bytes % 1024 == 0 && bytes && unit < 4) {
-		bytes /= 1024;
-		unit++;
-	}
-	snprintf(text, 24, "%llu %s", (unsigned long long)bytes, one ? "byte" : units[unit]);
-	return text;
 }
 
 /* ---- operands ---- */

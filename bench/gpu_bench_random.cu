@@ -31,7 +31,7 @@ static void allocate(const struct options *o)
 	uint64_t most = LEAST_FOOTPRINT, limit;
 
 	need(!cudaMemGetInfo(&available, &total), "cudaMemGetInfo");
-	limit = memory_size(o->quick ? (uint64_t)1 << 20 : available / 20 * 19);
+	limit = bench_size(o->quick ? (uint64_t)1 << 20 : available / 20 * 19);
 	limit = limit < available / 20 * 19 ? limit : available / 20 * 19;
 	while (most * 2 <= limit)
 		most *= 2;
@@ -344,7 +344,7 @@ template <class OP> static void random_case(const char *name, struct figure ceil
 	table_begin(&table, name);
 	table_add(&table, TABLE_CEILING, "ceiling: reading, 32 bytes each", ceiling);
 	for (unsigned k = 0; k < n_footprints; k++) {
-		bytes_text(way, footprints[k]);
+		bench_bytes(way, footprints[k]);
 		if (table_wants(name, way))
 			random_row<OP>(way, footprints[k], stores, counts);
 	}
@@ -552,46 +552,47 @@ static const char *const scope_names[] = {"cta", "gpu", "sys"};
 
 /*
  * apply(p, v): an operation that depends on the result v of the last one. Both *p and v begin as 0.
- * last(n) is *p after n operations.
+ * last(n) is *p after n operations; most operations count, and loads change nothing.
  */
-struct load_relaxed {
-	template <int S> static __device__ __forceinline__ void apply(uint64_t *p, uint64_t &v)
-	{
-		/* v remains 0 */
-		IN_SCOPE("ld.relaxed", ".global.u64 %0, [%1];", : "=l"(v) : "l"(p + v) : "memory");
-	}
-	static uint64_t last(uint64_t)
-	{
-		return 0;
-	}
-};
-
-struct load_acquire {
-	template <int S> static __device__ __forceinline__ void apply(uint64_t *p, uint64_t &v)
-	{
-		IN_SCOPE("ld.acquire", ".global.u64 %0, [%1];", : "=l"(v) : "l"(p + v) : "memory");
-	}
-	static uint64_t last(uint64_t)
-	{
-		return 0;
-	}
-};
-
-/* A store has no result; a store with release waits for the store before it. */
-struct store_release {
-	template <int S> static __device__ __forceinline__ void apply(uint64_t *p, uint64_t &v)
-	{
-		v++;
-		IN_SCOPE("st.release", ".global.u64 [%0], %1;", ::"l"(p), "l"(v) : "memory");
-	}
+struct counted {
 	static uint64_t last(uint64_t n)
 	{
 		return n;
 	}
 };
+struct unchanged {
+	static uint64_t last(uint64_t)
+	{
+		return 0;
+	}
+};
+
+struct load_relaxed : unchanged {
+	template <int S> static __device__ __forceinline__ void apply(uint64_t *p, uint64_t &v)
+	{
+		/* v remains 0 */
+		IN_SCOPE("ld.relaxed", ".global.u64 %0, [%1];", : "=l"(v) : "l"(p + v) : "memory");
+	}
+};
+
+struct load_acquire : unchanged {
+	template <int S> static __device__ __forceinline__ void apply(uint64_t *p, uint64_t &v)
+	{
+		IN_SCOPE("ld.acquire", ".global.u64 %0, [%1];", : "=l"(v) : "l"(p + v) : "memory");
+	}
+};
+
+/* A store has no result; a store with release waits for the store before it. */
+struct store_release : counted {
+	template <int S> static __device__ __forceinline__ void apply(uint64_t *p, uint64_t &v)
+	{
+		v++;
+		IN_SCOPE("st.release", ".global.u64 [%0], %1;", ::"l"(p), "l"(v) : "memory");
+	}
+};
 
 /* The addend is 1, but only the last result shows it. */
-struct add_relaxed {
+struct add_relaxed : counted {
 	template <int S> static __device__ __forceinline__ void apply(uint64_t *p, uint64_t &v)
 	{
 		IN_SCOPE("atom.add.relaxed", ".global.u64 %0, [%1], %2;",
@@ -599,23 +600,15 @@ struct add_relaxed {
 			 : "l"(p), "l"((v >> 63) + 1)
 			 : "memory");
 	}
-	static uint64_t last(uint64_t n)
-	{
-		return n;
-	}
 };
 
-struct add_acq_rel {
+struct add_acq_rel : counted {
 	template <int S> static __device__ __forceinline__ void apply(uint64_t *p, uint64_t &v)
 	{
 		IN_SCOPE("atom.add.acq_rel", ".global.u64 %0, [%1], %2;",
 			 : "=l"(v)
 			 : "l"(p), "l"((v >> 63) + 1)
 			 : "memory");
-	}
-	static uint64_t last(uint64_t n)
-	{
-		return n;
 	}
 };
 
@@ -634,7 +627,7 @@ struct exchange_acq_rel {
 };
 
 /* All compare-and-swaps succeed. */
-struct cas_32_relaxed {
+struct cas_32_relaxed : counted {
 	template <int S> static __device__ __forceinline__ void apply(uint64_t *p, uint64_t &v)
 	{
 		uint32_t was;
@@ -645,13 +638,9 @@ struct cas_32_relaxed {
 			 : "memory");
 		v = was + 1;
 	}
-	static uint64_t last(uint64_t n)
-	{
-		return n;
-	}
 };
 
-struct cas_32_acq_rel {
+struct cas_32_acq_rel : counted {
 	template <int S> static __device__ __forceinline__ void apply(uint64_t *p, uint64_t &v)
 	{
 		uint32_t was;
@@ -662,13 +651,9 @@ struct cas_32_acq_rel {
 			 : "memory");
 		v = was + 1;
 	}
-	static uint64_t last(uint64_t n)
-	{
-		return n;
-	}
 };
 
-struct cas_64_acq_rel {
+struct cas_64_acq_rel : counted {
 	template <int S> static __device__ __forceinline__ void apply(uint64_t *p, uint64_t &v)
 	{
 		uint64_t was;
@@ -679,13 +664,9 @@ struct cas_64_acq_rel {
 			 : "memory");
 		v = was + 1;
 	}
-	static uint64_t last(uint64_t n)
-	{
-		return n;
-	}
 };
 
-struct cas_128_acq_rel {
+struct cas_128_acq_rel : counted {
 	template <int S> static __device__ __forceinline__ void apply(uint64_t *p, uint64_t &v)
 	{
 #if __CUDA_ARCH__ >= 900 && HAVE_CAS_128
@@ -701,36 +682,24 @@ struct cas_128_acq_rel {
 		v = was + 1;
 #endif
 	}
-	static uint64_t last(uint64_t n)
-	{
-		return n;
-	}
 };
 
 /* A fence after a store, because a fence without an access before it has nothing to order. */
-struct fence_acq_rel {
+struct fence_acq_rel : counted {
 	template <int S> static __device__ __forceinline__ void apply(uint64_t *p, uint64_t &v)
 	{
 		v++;
 		asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(p), "l"(v) : "memory");
 		IN_SCOPE("fence.acq_rel", ";", ::: "memory");
 	}
-	static uint64_t last(uint64_t n)
-	{
-		return n;
-	}
 };
 
-struct fence_sc {
+struct fence_sc : counted {
 	template <int S> static __device__ __forceinline__ void apply(uint64_t *p, uint64_t &v)
 	{
 		v++;
 		asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(p), "l"(v) : "memory");
 		IN_SCOPE("fence.sc", ";", ::: "memory");
-	}
-	static uint64_t last(uint64_t n)
-	{
-		return n;
 	}
 };
 
@@ -739,7 +708,7 @@ struct times {
 };
 
 template <class OP, int S>
-static __device__ void time_operations(uint64_t *p, unsigned n, struct times *t)
+static __global__ void operations_kernel(uint64_t *p, unsigned n, struct times *t)
 {
 	uint64_t v = 0, ns, cycles;
 
@@ -756,12 +725,6 @@ static __device__ void time_operations(uint64_t *p, unsigned n, struct times *t)
 	t->cycles = (uint64_t)clock64() - cycles;
 	t->ns = global_ns() - ns;
 	t->last = *(volatile uint64_t *)p;
-}
-
-template <class OP, int S>
-static __global__ void operations_kernel(uint64_t *p, unsigned n, struct times *t)
-{
-	time_operations<OP, S>(p, n, t);
 }
 
 /* Shared memory: the add and the compare-and-swap of a block. */
@@ -846,7 +809,7 @@ static void bench_latency(const struct options *o)
 	table_begin(&table, "load by footprint");
 	chase_row(TABLE_CEILING, "ceiling: 4 KiB", 4096, hops, c);
 	for (unsigned k = 0; k < n_footprints; k++)
-		chase_row(TABLE_OURS, bytes_text(way, footprints[k]), footprints[k], hops, c);
+		chase_row(TABLE_OURS, bench_bytes(way, footprints[k]), footprints[k], hops, c);
 	table_end(&table);
 
 	table_begin(&table, "atomics");

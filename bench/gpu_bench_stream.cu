@@ -312,7 +312,7 @@ static const struct stream_case cases[] = {
 
 static void allocate(const struct options *o, bool two)
 {
-	bytes = memory_size(o->quick ? (uint64_t)16 << 20 : (uint64_t)4 << 30);
+	bytes = bench_size(o->quick ? (uint64_t)16 << 20 : (uint64_t)4 << 30);
 	bytes = fitting_size(bytes, two ? 2 : 1) / TILE_BYTES * TILE_BYTES;
 	if (bytes < LEAST_BYTES)
 		bytes = LEAST_BYTES;
@@ -336,7 +336,7 @@ static void begin(const struct options *o, size_t n_cases, bool two)
 
 	bench_plan(OPERANDS * (FULL_ROWS + (n_cases - 1) * SHORT_ROWS));
 	allocate(o, two);
-	printf("arrays of %s, resident blocks\n", bytes_text(text, bytes));
+	printf("arrays of %s, resident blocks\n", bench_bytes(text, bytes));
 	table_columns("GB/s", "");
 }
 

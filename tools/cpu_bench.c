@@ -154,13 +154,6 @@ double bench_us(double rate)
 	return 1 / rate;
 }
 
-uint64_t bench_size(uint64_t normal)
-{
-	const uint64_t size = bench_env()->size;
-
-	return size ? size : normal;
-}
-
 void *bench_array(size_t bytes)
 {
 	const size_t huge_page = (size_t)2 << 20;

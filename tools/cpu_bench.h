@@ -103,9 +103,6 @@ double bench_us(double rate);
 
 /* ---- memory ---- */
 
-/* CUATOMIC_BENCH_SIZE, or `normal` if it is not set. */
-uint64_t bench_size(uint64_t normal);
-
 /* An array that starts at a huge page, where the system has them. free() frees it. */
 void *bench_array(size_t bytes);
 
@@ -115,9 +112,6 @@ const char *bench_cache(uint64_t bytes);
 /* The footprints of random accesses: 16 KiB times powers of 4. Returns the number. */
 #define BENCH_LEAST_FOOTPRINT ((uint64_t)16 << 10)
 size_t bench_footprints(const struct bench_options *o, uint64_t *most);
-
-/* The name of a footprint, for example "64 KiB". The buffer has TOOL_BYTES_TEXT characters. */
-void bench_footprint_text(char *buffer, uint64_t bytes);
 
 /* Whether this processor has a compare-and-swap of 128 bits. */
 int bench_has_cas_128(void);

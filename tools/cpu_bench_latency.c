@@ -235,12 +235,12 @@ static void add_load(const struct bench_options *o, struct table *t, enum table_
 static void add_loads(const struct bench_options *o, uint64_t most)
 {
 	struct table t = {.n = 0};
-	char way[TOOL_BYTES_TEXT];
+	char way[24];
 
 	table_begin(&t, "load by footprint");
 	add_load(o, &t, TABLE_CEILING, "ceiling: 4 KiB", 4096);
 	for (uint64_t bytes = BENCH_LEAST_FOOTPRINT; bytes <= most; bytes *= 4) {
-		bench_footprint_text(way, bytes);
+		bench_bytes(way, bytes);
 		add_load(o, &t, TABLE_OURS, way, bytes);
 	}
 	table_end(&t);

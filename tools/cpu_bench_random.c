@@ -234,23 +234,15 @@ static void add_random_row(const struct bench_options *o, struct table *t,
 			   const struct operation *op, uint64_t bytes)
 {
 	struct figure f = {.runs = 0};
-	char way[TOOL_BYTES_TEXT];
+	char way[24];
 
-	bench_footprint_text(way, bytes);
+	bench_bytes(way, bytes);
 	if (op->bytes != 16 || bench_has_cas_128()) {
 		if (!table_wants(t->name, way))
 			return;
 		f = random_figure(o, t, op, way, bytes);
 	}
 	table_add_note(t, TABLE_OURS, way, f, f.runs ? bench_cache(bytes) : "");
-}
-
-void bench_footprint_text(char *buffer, uint64_t bytes)
-{
-	const int unit = bytes >> 30 ? 2 : bytes >> 20 ? 1 : 0;
-
-	snprintf(buffer, TOOL_BYTES_TEXT, "%llu %ciB",
-		 (unsigned long long)(bytes >> (10 + 10 * unit)), "KMG"[unit]);
 }
 
 size_t bench_footprints(const struct bench_options *o, uint64_t *most)
