@@ -12,7 +12,7 @@ ulimit -c 0
 unset CUATOMIC_BENCH_RECORDS CUATOMIC_BENCH_FILTER CUATOMIC_BENCH_SECONDS CUATOMIC_BENCH_SUMMARY CUATOMIC_BENCH_SIZE CUATOMIC_DATA_DIR CUDA_VISIBLE_DEVICES
 exec </dev/null
 
-# refused STATUS NAME ARGUMENT...: bench ends with this status and one line on stderr, and prints nothing.
+# refused STATUS NAME ARGUMENT...: bench ends with this status and a single line on stderr, and prints nothing.
 refused() {
   local expected=$1 what=$2
   shift 2
@@ -454,7 +454,7 @@ says out "little time for a table" ' 3 time limit *$'
 
 mkdir "$tmp/summary"
 CUATOMIC_BENCH_DIR=$tmp/summary
-# several benchmarks share a program, which has their name as first argument
+# benchmarks that share a program pass their names as its first argument
 { grep -vx 'copy\|fill\|latency\|read\|write' "$tmp/names" && echo stream; } >"$tmp/program_names"
 while read -r name; do
   program "$name" <<'END'
@@ -493,7 +493,7 @@ append    filter 50 %, 512 Mi         cua_filter_array, ordered                 
 scatter   to 1 Mi, uniform            native atomic additions                      1.500 GB/s         -          -  few runs
 END
 diff "$tmp/expected" "$tmp/lines" || fail "summary: other rows"
-# The benchmarks share the time; the last one gets what the others leave.
+# The benchmarks share the time; the last benchmark gets the rest.
 shares() { # shares NAME SECONDS
   cat "$tmp/summary/bench-append.seen" "$tmp/summary/bench-scatter.seen" >"$tmp/shares"
   awk -v most="$2" -v n="$(find "$tmp/summary" -name '*.seen' | wc -l)" '
@@ -825,7 +825,7 @@ fi
 
 # ---- the comparison ----
 
-# file NAME ROW...: a file whose rows are "WAY MEDIAN LOW HIGH UNIT", or "WAY null null null UNIT".
+# file NAME ROW...: a file with the rows "WAY MEDIAN LOW HIGH UNIT", or "WAY null null null UNIT".
 file() {
   local name=$1 separator="" row
   shift

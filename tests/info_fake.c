@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The command `cuatomic info` with CUDA devices that do not exist, for check_info.sh. Their PCI ids
- * are those of tests/fake_nvml.c. The CPU backend runs in their place.
+ * The command `cuatomic info` with CUDA devices that do not exist, for check_info.sh. They have the
+ * PCI ids of tests/fake_nvml.c. The CPU backend runs in their place.
  *
- * FAKE_DEVICES    number of devices [0]: a number above 5 adds device 5, of which the system
- *                 reports little, and device 6, which cannot be described
+ * FAKE_DEVICES    number of devices [0]. Most facts about device 5 are unknown, and the query of
+ *                 device 6 fails
  */
 #include <stdlib.h>
 #include <string.h>

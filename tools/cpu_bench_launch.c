@@ -19,7 +19,7 @@ static struct {
 	float *x;
 	float sum;
 	unsigned char filled;
-	uint64_t starts; /* of the other thread, which counts them */
+	uint64_t starts; /* of the other thread, counted by itself */
 	int turn;        /* 1: of the other thread; 2: of the end */
 	pthread_mutex_t mutex;
 	pthread_cond_t changed;

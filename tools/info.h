@@ -9,7 +9,7 @@
 enum { INFO_TYPES = 15, INFO_OPS = 16 };
 extern const enum cua_type info_types[INFO_TYPES];
 
-/* The paths of atomic operations: one of enum cua_atomic_path, or INFO_PATH_UNKNOWN. */
+/* The path of an atomic operation: a value of enum cua_atomic_path, or INFO_PATH_UNKNOWN. */
 enum { INFO_PATH_UNKNOWN = 255 };
 struct info_paths {
 	int is_known;
@@ -40,7 +40,7 @@ struct info {
 	int n;                       /* CUDA devices */
 	struct info_device *cuda;
 	struct info_peer *peers;  /* n rows of n, the device of the row first */
-	const char *cuda_problem; /* the reason why there is no device; "": there is one */
+	const char *cuda_problem; /* the reason why there is no device; "": there are devices */
 	const char *nccl_problem; /* "": NCCL is usable */
 };
 
