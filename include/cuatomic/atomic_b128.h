@@ -57,7 +57,7 @@
 #define CUA__TYPE_u128 struct cua_u128
 #define CUA__BITS_u128 128
 
-#if defined(__SIZEOF_INT128__)
+#if defined(CUA__HAS_UINT128)
 CUA_FORCE cua__uint128 cua__whole_u128(struct cua_u128 v)
 {
 	return (cua__uint128)v.hi << 64 | v.lo;

@@ -152,7 +152,7 @@ CUA__DEFINE_COMPLEX_PARTS(f64, struct cua_complex_f64)
 				cua__add_of_complex_##f, CUA__SELDOM_UNCHANGED)
 
 CUA__DEFINE_COMPLEX_WHOLE(f32, struct cua_complex_f32, 64)
-#if defined(__SIZEOF_INT128__)
+#if defined(CUA__HAS_UINT128)
 #define CUA__BITS 128
 #include <cuatomic/detail/atomic_update.tmpl.h>
 CUA__DEFINE_COMPLEX_WHOLE(f64, struct cua_complex_f64, 128)
@@ -213,7 +213,7 @@ CUA__DEFINE_COMPLEX_NO_RESULT(f64, struct cua_complex_f64, cua_atomic_add_parts,
 	CUA__DEFINE_COMPLEX_NO_RESULT(f, T, cua_atomic_add, cua__backoff_cas_add_complex_##f)
 
 CUA__DEFINE_COMPLEX_ADD(f32, struct cua_complex_f32)
-#if defined(__SIZEOF_INT128__)
+#if defined(CUA__HAS_UINT128)
 CUA__DEFINE_COMPLEX_ADD(f64, struct cua_complex_f64)
 #endif
 

@@ -33,9 +33,7 @@
 #ifndef CUATOMIC_CONTEXT_H
 #define CUATOMIC_CONTEXT_H
 
-#include <stddef.h>
-#include <stdint.h>
-
+#include <cuatomic/detail/standard.h>
 #include <cuatomic/status.h>
 #include <cuatomic/types.h>
 

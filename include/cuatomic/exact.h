@@ -89,7 +89,7 @@ struct cua_exact {
 };
 /* Any contents of `digit` and `pending` are some number: using them is safe. */
 CUA_STATIC_ASSERT(sizeof(struct cua_exact) == 16 + 8 * CUA_EXACT_DIGITS, "the state is ABI");
-CUA_STATIC_ASSERT(offsetof(struct cua_exact, digit) == 16, "the state is ABI");
+CUA_STATIC_ASSERT(CUA__OFFSETOF(struct cua_exact, digit) == 16, "the state is ABI");
 
 #define CUA_EXACT_INIT                                                                             \
 	{                                                                                          \

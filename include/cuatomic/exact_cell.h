@@ -76,9 +76,9 @@
 #include <cuatomic/exact.h>
 
 /* Cells. Zeros are an empty sum. */
-struct cua_exact_cell_f32 {
+struct __attribute__((aligned(16))) cua_exact_cell_f32 {
 	uint64_t word[2];
-} __attribute__((aligned(16)));
+};
 struct cua_exact_cell_f64 {
 	uint64_t word[3];
 };

@@ -51,10 +51,8 @@
 #ifndef CUATOMIC_GROUP_H
 #define CUATOMIC_GROUP_H
 
-#include <stddef.h>
-#include <stdint.h>
-
 #include <cuatomic/context.h>
+#include <cuatomic/detail/standard.h>
 #include <cuatomic/reduce.h>
 #include <cuatomic/status.h>
 #include <cuatomic/types.h>

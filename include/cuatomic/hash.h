@@ -27,9 +27,7 @@
 #ifndef CUATOMIC_HASH_H
 #define CUATOMIC_HASH_H
 
-#include <stddef.h>
-#include <stdint.h>
-
+#include <cuatomic/detail/standard.h>
 #include <cuatomic/port.h>
 
 /* A seed for layouts that are the same in each run. A table given seed 0 draws a random seed. */

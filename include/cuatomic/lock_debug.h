@@ -218,7 +218,7 @@ CUA_FN void cua_lock_debug_attach(struct cua_lock_debug *table)
  * Host: attaches a table for the locks in kernels: on the current device, for kernels of this unit
  * that are launched afterwards. The call may wait for the device. Returns CUA_OK or CUA_ERROR_CUDA.
  */
-#ifdef __CUDACC__
+#if defined(__CUDACC__) && !defined(__CUDACC_RTC__)
 static __inline__ __attribute__((unused)) enum cua_status
 cua_lock_debug_attach_device(struct cua_lock_debug *table)
 {
@@ -521,7 +521,8 @@ CUA_FN int cua__lock_debug_acquired(enum cua_lock_kind kind, const void *l, int 
 		(void)cua__lock_debug_write(
 			&k,
 			(struct cua_lock_record *)(void *)((char *)found.state -
-							   offsetof(struct cua_lock_record, state)),
+							   CUA__OFFSETOF(struct cua_lock_record,
+									 state)),
 			found.seen);
 	else
 		cua__lock_debug_insert(&k);
@@ -585,7 +586,7 @@ CUA_FN void cua_lock_debug_attach(struct cua_lock_debug *table)
 	(void)table;
 }
 
-#ifdef __CUDACC__
+#if defined(__CUDACC__) && !defined(__CUDACC_RTC__)
 static __inline__ __attribute__((unused)) enum cua_status
 cua_lock_debug_attach_device(struct cua_lock_debug *table)
 {

@@ -25,10 +25,8 @@
 #ifndef CUATOMIC_MEMORY_H
 #define CUATOMIC_MEMORY_H
 
-#include <stddef.h>
-#include <stdint.h>
-
 #include <cuatomic/context.h>
+#include <cuatomic/detail/standard.h>
 #include <cuatomic/port.h>
 #include <cuatomic/status.h>
 

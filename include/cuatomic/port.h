@@ -90,10 +90,7 @@
 #ifndef CUATOMIC_PORT_H
 #define CUATOMIC_PORT_H
 
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
+#include <cuatomic/detail/standard.h>
 #include <cuatomic/types.h>
 
 #if defined(__FAST_MATH__)
@@ -129,7 +126,7 @@ enum cua_space { CUA_SPACE_GENERIC = 0, CUA_SPACE_GLOBAL = 1, CUA_SPACE_SHARED =
 #define CUA_FN CUA__TARGET static __inline__ __attribute__((unused))
 #define CUA_FORCE CUA__TARGET static __inline__ __attribute__((always_inline, unused))
 #define CUA__RARE CUA__TARGET static __attribute__((noinline, unused))
-#define CUA__HOST_FN static __inline__ __attribute__((unused))
+#define CUA__HOST_FN CUA__HOST static __inline__ __attribute__((unused))
 
 #ifdef __cplusplus
 #define CUA_STATIC_ASSERT(condition, text) static_assert(condition, text)
@@ -162,7 +159,9 @@ enum cua_space { CUA_SPACE_GENERIC = 0, CUA_SPACE_GLOBAL = 1, CUA_SPACE_SHARED =
  * an instance and, in CUDA code, each device has its own. CUA__UNIT_AT(name) is the address of the
  * instance of the code that uses it.
  */
-#ifdef __CUDACC__
+#ifdef __CUDACC_RTC__
+#define CUA__UNIT_WORD(name) static __device__ __attribute__((unused)) uint64_t name##_device
+#elif defined(__CUDACC__)
 #define CUA__UNIT_WORD(name)                                                                       \
 	static __device__ __attribute__((unused)) uint64_t name##_device;                          \
 	static __attribute__((unused)) uint64_t name
@@ -194,7 +193,12 @@ typedef uint8_t cua__uint8;
 typedef uint16_t cua__uint16;
 typedef uint32_t cua__uint32;
 typedef uint64_t cua__uint64;
-#if defined(__SIZEOF_INT128__)
+/* CUA__HAS_UINT128 announces cua__uint128. */
+#if defined(__CUDACC_RTC__)
+#define CUA__HAS_UINT128 1
+#include <cuatomic/detail/uint128.h>
+#elif defined(__SIZEOF_INT128__)
+#define CUA__HAS_UINT128 1
 __extension__ typedef unsigned __int128 cua__uint128;
 #endif
 
@@ -215,7 +219,7 @@ CUA_FORCE void cua_port_load_2xb64(const void *p, enum cua_order order, enum cua
 }
 #endif
 
-#if !defined(CUA_PORT_HAS_B128) && defined(__SIZEOF_INT128__)
+#if !defined(CUA_PORT_HAS_B128) && defined(CUA__HAS_UINT128)
 /*
  * No function with this name is defined. If code for a machine without 128-bit instructions uses
  * them, the compiler or the linker fails with this name in its message. Host code in a .cu file

@@ -103,7 +103,7 @@ struct cua_finish {
 	uint64_t reserved1[3];
 };
 CUA_STATIC_ASSERT(sizeof(struct cua_finish) == 64, "the state is ABI");
-CUA_STATIC_ASSERT(offsetof(struct cua_finish, turn) == 32, "the state is ABI");
+CUA_STATIC_ASSERT(CUA__OFFSETOF(struct cua_finish, turn) == 32, "the state is ABI");
 
 #define CUA_FINISH_INIT                                                                            \
 	{                                                                                          \

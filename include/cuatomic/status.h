@@ -8,8 +8,20 @@
 #ifndef CUATOMIC_STATUS_H
 #define CUATOMIC_STATUS_H
 
+/*
+ * CUA__HOST marks a host function. NVRTC accepts no host functions, not even prototypes, so there
+ * these are device functions without a definition, and a kernel that calls one does not link.
+ */
+#if defined(__CUDACC_RTC__)
+#define CUA__HOST __device__
+#else
+#define CUA__HOST
+#endif
+
 /* Marks the exported host functions; all other symbols of the library are hidden. */
-#if defined(__GNUC__)
+#if defined(__CUDACC_RTC__)
+#define CUA_API CUA__HOST
+#elif defined(__GNUC__)
 #define CUA_API __attribute__((visibility("default")))
 #else
 #define CUA_API

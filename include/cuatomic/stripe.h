@@ -51,10 +51,10 @@
  * A lock for each 32-byte sector, so that waiters for a lock do not slow the holder of another
  * lock.
  */
-struct cua_stripe {
+struct __attribute__((aligned(32))) cua_stripe {
 	struct cua_spinlock lock;
 	uint32_t reserved[7];
-} __attribute__((aligned(32)));
+};
 CUA_STATIC_ASSERT(sizeof(struct cua_stripe) == 32, "the stripe is ABI");
 
 /* The value of a free stripe. Zeroed memory is an array of free stripes. */
@@ -101,7 +101,7 @@ CUA_FN enum cua_status cua_stripes_init(struct cua_stripe *locks, uint64_t n,
 		return CUA_ERROR_NULL;
 	if (!n)
 		return CUA_ERROR_VALUE;
-	if (n > SIZE_MAX / 2 / sizeof(*locks))
+	if (n > (size_t)-1 / 2 / sizeof(*locks))
 		return CUA_ERROR_SIZE;
 	if ((uintptr_t)locks % sizeof(*locks))
 		return CUA_ERROR_ALIGNMENT;

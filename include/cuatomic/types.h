@@ -7,9 +7,7 @@
 #ifndef CUATOMIC_TYPES_H
 #define CUATOMIC_TYPES_H
 
-#include <stddef.h>
-#include <stdint.h>
-
+#include <cuatomic/detail/standard.h>
 #include <cuatomic/status.h>
 
 /* Element types of the bulk calls; each call documents the types that it supports. */
@@ -94,17 +92,17 @@ struct cua_bf16 {
 	uint16_t bits;
 };
 
-struct cua_complex_f32 {
+struct __attribute__((aligned(8))) cua_complex_f32 {
 	float re, im;
-} __attribute__((aligned(8)));
+};
 
-struct cua_complex_f64 {
+struct __attribute__((aligned(16))) cua_complex_f64 {
 	double re, im;
-} __attribute__((aligned(16)));
+};
 
-struct cua_u128 {
+struct __attribute__((aligned(16))) cua_u128 {
 	uint64_t lo, hi;
-} __attribute__((aligned(16)));
+};
 
 #ifdef __cplusplus
 extern "C" {

@@ -66,12 +66,12 @@ CUA_FORCE uint64_t cua__ordered_f64(uint64_t bits)
 
 CUA_FORCE uint32_t cua__bits_of_ordered_f32(uint32_t ordered)
 {
-	return ordered ^ (ordered >> 31 ? 0x80000000u : UINT32_MAX);
+	return ordered ^ (ordered >> 31 ? 0x80000000u : 0xffffffffu);
 }
 
 CUA_FORCE uint64_t cua__bits_of_ordered_f64(uint64_t ordered)
 {
-	return ordered ^ (ordered >> 63 ? 0x8000000000000000u : UINT64_MAX);
+	return ordered ^ (ordered >> 63 ? 0x8000000000000000u : 0xffffffffffffffffu);
 }
 
 /* The same order for signed integers: the top bit of the result is the sign. */

@@ -22,21 +22,21 @@
 CUA_FORCE void cua_port_fence(enum cua_order order, enum cua_scope scope)
 {
 	if (order == CUA_RELAXED) {
-		__asm__ volatile("" ::: "memory");
+		asm volatile("" ::: "memory");
 	} else if (order == CUA_SEQ_CST) {
 		if (scope == CUA_SCOPE_BLOCK)
-			__asm__ volatile("fence.sc.cta;" ::: "memory");
+			asm volatile("fence.sc.cta;" ::: "memory");
 		else if (scope == CUA_SCOPE_DEVICE)
-			__asm__ volatile("fence.sc.gpu;" ::: "memory");
+			asm volatile("fence.sc.gpu;" ::: "memory");
 		else
-			__asm__ volatile("fence.sc.sys;" ::: "memory");
+			asm volatile("fence.sc.sys;" ::: "memory");
 	} else {
 		if (scope == CUA_SCOPE_BLOCK)
-			__asm__ volatile("fence.acq_rel.cta;" ::: "memory");
+			asm volatile("fence.acq_rel.cta;" ::: "memory");
 		else if (scope == CUA_SCOPE_DEVICE)
-			__asm__ volatile("fence.acq_rel.gpu;" ::: "memory");
+			asm volatile("fence.acq_rel.gpu;" ::: "memory");
 		else
-			__asm__ volatile("fence.acq_rel.sys;" ::: "memory");
+			asm volatile("fence.acq_rel.sys;" ::: "memory");
 	}
 }
 
@@ -54,7 +54,7 @@ CUA_FORCE uint64_t cua_port_clock_ns(void)
 {
 	uint64_t t;
 
-	__asm__ volatile("mov.u64 %0, %%globaltimer;" : "=l"(t)::"memory");
+	asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(t)::"memory");
 	return t;
 }
 
@@ -112,27 +112,27 @@ CUA_FORCE uint64_t cua_port_clock_ns(void)
 
 #define CUA__WHERE enum cua_order order, enum cua_scope scope, enum cua_space space
 
-#define CUA__LOAD_16(q, c, a) __asm__ volatile("ld" q ".b16 %0, [%1];" : "=h"(v) : c(a) : "memory")
-#define CUA__LOAD_32(q, c, a) __asm__ volatile("ld" q ".b32 %0, [%1];" : "=r"(v) : c(a) : "memory")
-#define CUA__LOAD_64(q, c, a) __asm__ volatile("ld" q ".b64 %0, [%1];" : "=l"(v) : c(a) : "memory")
-#define CUA__STORE_16(q, c, a) __asm__ volatile("st" q ".b16 [%0], %1;" ::c(a), "h"(v) : "memory")
-#define CUA__STORE_32(q, c, a) __asm__ volatile("st" q ".b32 [%0], %1;" ::c(a), "r"(v) : "memory")
-#define CUA__STORE_64(q, c, a) __asm__ volatile("st" q ".b64 [%0], %1;" ::c(a), "l"(v) : "memory")
+#define CUA__LOAD_16(q, c, a) asm volatile("ld" q ".b16 %0, [%1];" : "=h"(v) : c(a) : "memory")
+#define CUA__LOAD_32(q, c, a) asm volatile("ld" q ".b32 %0, [%1];" : "=r"(v) : c(a) : "memory")
+#define CUA__LOAD_64(q, c, a) asm volatile("ld" q ".b64 %0, [%1];" : "=l"(v) : c(a) : "memory")
+#define CUA__STORE_16(q, c, a) asm volatile("st" q ".b16 [%0], %1;" ::c(a), "h"(v) : "memory")
+#define CUA__STORE_32(q, c, a) asm volatile("st" q ".b32 [%0], %1;" ::c(a), "r"(v) : "memory")
+#define CUA__STORE_64(q, c, a) asm volatile("st" q ".b64 [%0], %1;" ::c(a), "l"(v) : "memory")
 #define CUA__CAS_16(q, c, a)                                                                       \
-	__asm__ volatile("atom" q ".cas.b16 %0, [%1], %2, %3;"                                     \
-			 : "=h"(old)                                                               \
-			 : c(a), "h"(expected), "h"(desired)                                       \
-			 : "memory")
+	asm volatile("atom" q ".cas.b16 %0, [%1], %2, %3;"                                         \
+		     : "=h"(old)                                                                   \
+		     : c(a), "h"(expected), "h"(desired)                                           \
+		     : "memory")
 #define CUA__CAS_32(q, c, a)                                                                       \
-	__asm__ volatile("atom" q ".cas.b32 %0, [%1], %2, %3;"                                     \
-			 : "=r"(old)                                                               \
-			 : c(a), "r"(expected), "r"(desired)                                       \
-			 : "memory")
+	asm volatile("atom" q ".cas.b32 %0, [%1], %2, %3;"                                         \
+		     : "=r"(old)                                                                   \
+		     : c(a), "r"(expected), "r"(desired)                                           \
+		     : "memory")
 #define CUA__CAS_64(q, c, a)                                                                       \
-	__asm__ volatile("atom" q ".cas.b64 %0, [%1], %2, %3;"                                     \
-			 : "=l"(old)                                                               \
-			 : c(a), "l"(expected), "l"(desired)                                       \
-			 : "memory")
+	asm volatile("atom" q ".cas.b64 %0, [%1], %2, %3;"                                         \
+		     : "=l"(old)                                                                   \
+		     : c(a), "l"(expected), "l"(desired)                                           \
+		     : "memory")
 
 #define CUA__DEFINE_ACCESS(bits)                                                                   \
 	CUA_PORT_PATH(load_b##bits, CUA_PATH_NATIVE)                                               \
@@ -164,10 +164,7 @@ CUA__DEFINE_ACCESS(64)
 /* In the PTX memory model, a vector access is an unordered set of accesses to its elements. */
 #define CUA_PORT_HAS_2XB64 1
 #define CUA__LOAD_2X64(q, c, a)                                                                    \
-	__asm__ volatile("ld" q ".v2.b64 {%0, %1}, [%2];"                                          \
-			 : "=l"(first), "=l"(second)                                               \
-			 : c(a)                                                                    \
-			 : "memory")
+	asm volatile("ld" q ".v2.b64 {%0, %1}, [%2];" : "=l"(first), "=l"(second) : c(a) : "memory")
 CUA_FORCE void cua_port_load_2xb64(const void *p, CUA__WHERE, uint64_t out[2])
 {
 	uint64_t first, second;
@@ -187,11 +184,11 @@ CUA_FORCE void cua_port_acquire_b32(const void *p, enum cua_scope scope, enum cu
 	(void)p;
 	(void)space;
 	if (scope == CUA_SCOPE_BLOCK)
-		__asm__ volatile("fence.acquire.cta;" ::: "memory");
+		asm volatile("fence.acquire.cta;" ::: "memory");
 	else if (scope == CUA_SCOPE_DEVICE)
-		__asm__ volatile("fence.acquire.gpu;" ::: "memory");
+		asm volatile("fence.acquire.gpu;" ::: "memory");
 	else
-		__asm__ volatile("fence.acquire.sys;" ::: "memory");
+		asm volatile("fence.acquire.sys;" ::: "memory");
 }
 #else
 CUA_FORCE void cua_port_acquire_b32(const void *p, enum cua_scope scope, enum cua_space space)
@@ -232,9 +229,8 @@ CUA_FORCE uint16_t cua_port_exchange_b16(void *p, uint16_t v, CUA__WHERE)
 	}
 
 #define CUA__ATOM(text, q, c, a, r)                                                                \
-	__asm__ volatile("atom" q text " %0, [%1], %2;" : "=" r(old) : c(a), r(v) : "memory")
-#define CUA__RED(text, q, c, a, r)                                                                 \
-	__asm__ volatile("red" q text " [%0], %1;" ::c(a), r(v) : "memory")
+	asm volatile("atom" q text " %0, [%1], %2;" : "=" r(old) : c(a), r(v) : "memory")
+#define CUA__RED(text, q, c, a, r) asm volatile("red" q text " [%0], %1;" ::c(a), r(v) : "memory")
 
 #define CUA__ATOM_exch_b32(q, c, a) CUA__ATOM(".exch.b32", q, c, a, "r")
 #define CUA__ATOM_exch_b64(q, c, a) CUA__ATOM(".exch.b64", q, c, a, "l")
@@ -327,8 +323,8 @@ CUA__DEFINE_BOTH(add, bf16, uint16_t, void)
 #if __CUDA_ARCH__ >= 900 && CUA__NVCC(12, 1)
 #define CUA_PORT_HAS_ADD_V2_F32 1
 #define CUA__RED_V2(q, c, a)                                                                       \
-	__asm__ volatile("red" q ".add.v2.f32 [%0], {%1, %2};" ::c(a), "f"(first), "f"(second)     \
-			 : "memory")
+	asm volatile("red" q ".add.v2.f32 [%0], {%1, %2};" ::c(a), "f"(first), "f"(second)         \
+		     : "memory")
 CUA_FORCE void cua_port_add_v2_f32(float *p, float first, float second, enum cua_order order,
 				   enum cua_scope scope)
 {
@@ -342,29 +338,27 @@ CUA_FORCE void cua_port_add_v2_f32(float *p, float first, float second, enum cua
 #if __CUDA_ARCH__ >= 900 && CUA__NVCC(12, 4)
 #define CUA_PORT_HAS_B128 1
 #define CUA__LOAD_128(q, c, a)                                                                     \
-	__asm__ volatile("{\n\t.reg .b128 v;\n\tld" q                                              \
-			 ".b128 v, [%2];\n\tmov.b128 {%0, %1}, v;\n\t}"                            \
-			 : "=l"(low), "=l"(high)                                                   \
-			 : c(a)                                                                    \
-			 : "memory")
+	asm volatile("{\n\t.reg .b128 v;\n\tld" q ".b128 v, [%2];\n\tmov.b128 {%0, %1}, v;\n\t}"   \
+		     : "=l"(low), "=l"(high)                                                       \
+		     : c(a)                                                                        \
+		     : "memory")
 #define CUA__STORE_128(q, c, a)                                                                    \
-	__asm__ volatile("{\n\t.reg .b128 v;\n\tmov.b128 v, {%1, %2};\n\tst" q                     \
-			 ".b128 [%0], v;\n\t}" ::c(a),                                             \
-			 "l"(low), "l"(high)                                                       \
-			 : "memory")
+	asm volatile("{\n\t.reg .b128 v;\n\tmov.b128 v, {%1, %2};\n\tst" q                         \
+		     ".b128 [%0], v;\n\t}" ::c(a),                                                 \
+		     "l"(low), "l"(high)                                                           \
+		     : "memory")
 #define CUA__EXCHANGE_128(q, c, a)                                                                 \
-	__asm__ volatile("{\n\t.reg .b128 v;\n\tmov.b128 v, {%0, %1};\n\t"                         \
-			 "atom" q ".exch.b128 v, [%2], v;\n\tmov.b128 {%0, %1}, v;\n\t}"           \
-			 : "+l"(low), "+l"(high)                                                   \
-			 : c(a)                                                                    \
-			 : "memory")
+	asm volatile("{\n\t.reg .b128 v;\n\tmov.b128 v, {%0, %1};\n\t"                             \
+		     "atom" q ".exch.b128 v, [%2], v;\n\tmov.b128 {%0, %1}, v;\n\t}"               \
+		     : "+l"(low), "+l"(high)                                                       \
+		     : c(a)                                                                        \
+		     : "memory")
 #define CUA__CAS_128(q, c, a)                                                                      \
-	__asm__ volatile(                                                                          \
-		"{\n\t.reg .b128 e, d;\n\tmov.b128 e, {%0, %1};\n\tmov.b128 d, {%3, %4};\n\t"      \
-		"atom" q ".cas.b128 e, [%2], e, d;\n\tmov.b128 {%0, %1}, e;\n\t}"                  \
-		: "+l"(low), "+l"(high)                                                            \
-		: c(a), "l"(desired_low), "l"(desired_high)                                        \
-		: "memory")
+	asm volatile("{\n\t.reg .b128 e, d;\n\tmov.b128 e, {%0, %1};\n\tmov.b128 d, {%3, %4};\n\t" \
+		     "atom" q ".cas.b128 e, [%2], e, d;\n\tmov.b128 {%0, %1}, e;\n\t}"             \
+		     : "+l"(low), "+l"(high)                                                       \
+		     : c(a), "l"(desired_low), "l"(desired_high)                                   \
+		     : "memory")
 
 CUA__PORT_NATIVE(128)
 
@@ -410,7 +404,7 @@ CUA_FORCE uint32_t cua_port_lane(void)
 {
 	uint32_t lane;
 
-	__asm__("mov.u32 %0, %%laneid;" : "=r"(lane));
+	asm("mov.u32 %0, %%laneid;" : "=r"(lane));
 	return lane;
 }
 
@@ -421,7 +415,7 @@ CUA_FORCE uint32_t cua_port_active_mask(void)
 	/*
 	 * Only the lanes at this instruction: a called function may run at several places at once.
 	 */
-	__asm__ volatile("activemask.b32 %0;" : "=r"(mask));
+	asm volatile("activemask.b32 %0;" : "=r"(mask));
 	return mask;
 }
 
@@ -483,7 +477,7 @@ CUA_FORCE uint64_t cua_port_grid_id(void)
 {
 	uint64_t id;
 
-	__asm__("mov.u64 %0, %%gridid;" : "=l"(id));
+	asm("mov.u64 %0, %%gridid;" : "=l"(id));
 	return id;
 }
 
@@ -541,7 +535,7 @@ CUA_FORCE float cua_port_add_rn_f32(float a, float b)
 {
 	float r;
 
-	__asm__("add.rn.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
+	asm("add.rn.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
 	return r;
 }
 
@@ -549,7 +543,7 @@ CUA_FORCE float cua_port_sub_rn_f32(float a, float b)
 {
 	float r;
 
-	__asm__("sub.rn.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
+	asm("sub.rn.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
 	return r;
 }
 
@@ -558,7 +552,7 @@ CUA_FORCE float cua_port_neg_f32(float v)
 {
 	float r;
 
-	__asm__("neg.f32 %0, %1;" : "=f"(r) : "f"(v));
+	asm("neg.f32 %0, %1;" : "=f"(r) : "f"(v));
 	return r;
 }
 
@@ -566,7 +560,7 @@ CUA_FORCE float cua_port_mul_rn_f32(float a, float b)
 {
 	float r;
 
-	__asm__("mul.rn.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
+	asm("mul.rn.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
 	return r;
 }
 
@@ -574,7 +568,7 @@ CUA_FORCE float cua_port_div_rn_f32(float a, float b)
 {
 	float r;
 
-	__asm__("div.rn.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
+	asm("div.rn.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
 	return r;
 }
 
@@ -583,7 +577,7 @@ CUA_FORCE uint16_t cua_port_cvt_f16_f32(float v)
 {
 	uint16_t bits;
 
-	__asm__("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(v));
+	asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(v));
 	return bits;
 }
 
@@ -591,7 +585,7 @@ CUA_FORCE float cua_port_cvt_f32_f16(uint16_t bits)
 {
 	float v;
 
-	__asm__("cvt.f32.f16 %0, %1;" : "=f"(v) : "h"(bits));
+	asm("cvt.f32.f16 %0, %1;" : "=f"(v) : "h"(bits));
 	return v;
 }
 
@@ -601,7 +595,7 @@ CUA_FORCE uint16_t cua_port_cvt_bf16_f32(float v)
 {
 	uint16_t bits;
 
-	__asm__("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(v));
+	asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(v));
 	return bits;
 }
 #endif
@@ -635,7 +629,7 @@ CUA_FORCE double cua_port_cvt_f64_f32(float v)
 {
 	double r;
 
-	__asm__("cvt.f64.f32 %0, %1;" : "=d"(r) : "f"(v));
+	asm("cvt.f64.f32 %0, %1;" : "=d"(r) : "f"(v));
 	return r;
 }
 
