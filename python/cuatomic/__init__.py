@@ -45,6 +45,18 @@ from ._histogram import (
 )
 from ._info import Device, Info, get_include, info
 from ._library import lib as _lib
+from ._maps import (
+    FindResult,
+    HashMap,
+    HashSet,
+    Items,
+    MapResult,
+    MapStatistics,
+    Rejected,
+    RejectedKeys,
+    ValuesResult,
+)
+from ._multimap import MultiMap, RetrieveResult
 from ._reduce import (
     argmax,
     argmin,
@@ -82,16 +94,26 @@ __all__ = [
     "DeviceError",
     "ElementTypeError",
     "Error",
+    "FindResult",
     "FullError",
     "GroupBy",
+    "HashMap",
+    "HashSet",
     "Histogram",
     "HistogramOutside",
     "Info",
+    "Items",
     "Joined",
+    "MapResult",
+    "MapStatistics",
+    "MultiMap",
     "OutOfMemoryError",
     "Outside",
     "Partitioned",
     "ReducedByKey",
+    "Rejected",
+    "RejectedKeys",
+    "RetrieveResult",
     "Selected",
     "SystemError",
     "UniqueAll",
@@ -101,6 +123,7 @@ __all__ = [
     "UniqueIndexInverse",
     "UniqueInverse",
     "UniqueInverseCounts",
+    "ValuesResult",
     "argmax",
     "argmin",
     "bincount",
