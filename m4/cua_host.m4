@@ -236,3 +236,22 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, unsigned long size) { retu
    AS_CASE([$cua_fuzzer_said], [no*], [AC_MSG_RESULT([no])], [AC_MSG_RESULT([yes])])])
 AM_CONDITIONAL([HAVE_FUZZER], [test "$cua_fuzzer_said" = "$FUZZ_CC"])
 ])
+
+# CUA_PYTHON
+# Python, for the package cuatomic, its wheel and its tests. --enable-python installs the package.
+AC_DEFUN([CUA_PYTHON],
+[AC_ARG_ENABLE([python],
+  [AS_HELP_STRING([--enable-python],
+    [install the Python package, which loads the installed library; a wheel
+     needs no option])],
+  [], [enable_python=no])
+AS_CASE([$enable_python], [yes | no], [],
+  [AC_MSG_ERROR([--enable-python=$enable_python: choose yes or no])])
+AM_PATH_PYTHON([3.9], [], [PYTHON=:])
+AS_IF([test "$enable_python" = yes && test "$PYTHON" = :],
+  [AC_MSG_ERROR([--enable-python needs Python 3.9 or newer])])
+AM_CONDITIONAL([INSTALL_PYTHON], [test "$enable_python" = yes])
+AC_SUBST([INSTALL_PYTHON], [$enable_python])
+cua_python_said="not installed"
+AS_IF([test "$enable_python" = yes], [cua_python_said="installed (Python $PYTHON_VERSION)"])
+])

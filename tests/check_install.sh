@@ -7,7 +7,8 @@ set -euo pipefail
 # Set by `make check`.
 : "${top_srcdir:?}" "${top_builddir:?}" "${CC:?}" "${NVCC?}" "${NVCC_GENCODE?}" \
   "${CUDA_LIBDIR?}" "${SANITIZER_FLAGS?}" "${PKG_CONFIG?}" "${MAKE:?}" "${prefix?}" \
-  "${libdir:?}" "${includedir?}" "${pkgconfigdir?}" "${docdir:?}" "${ZLIB_LIBS?}" "${AWK:?}" "${MPICC?}" "${MPIRUN?}"
+  "${libdir:?}" "${includedir?}" "${pkgconfigdir?}" "${docdir:?}" "${ZLIB_LIBS?}" "${AWK:?}" "${MPICC?}" "${MPIRUN?}" \
+  "${PYTHON:?}" "${INSTALL_PYTHON:?}" "${pythondir?}"
 
 if [ -z "$PKG_CONFIG" ] || ! command -v "${PKG_CONFIG%% *}" >/dev/null; then
   echo "skipped: no pkg-config"
@@ -201,6 +202,36 @@ if [ -n "$NVCC" ]; then
       "$tmp/$example"
     fi
   done
+fi
+
+package=$root$pythondir/cuatomic
+if [ "$INSTALL_PYTHON" = no ]; then
+  if [ -e "$package" ]; then
+    echo "FAILED: the Python package is installed without --enable-python"
+    exit 1
+  fi
+else
+  say "the Python package"
+  if ! diff <({ cd "$top_srcdir/python/cuatomic" && printf '%s\n' _config.py py.typed *.py *.cu; } | sort -u) \
+    <(cd "$package" && printf '%s\n' * | grep -v __pycache__ | sort); then
+    echo "FAILED: < not installed; > installed without a source"
+    exit 1
+  fi
+  if [ -f "$root$libdir/libcuatomic.so" ] && [ -z "$SANITIZER_FLAGS" ]; then
+    # under DESTDIR the folder of the headers is another one
+    grep -qxF "INCLUDE_DIR = \"$includedir\"" "$package/_config.py"
+    echo "INCLUDE_DIR = \"$root$includedir\"" >"$package/_config.py"
+    cat >"$tmp/installed.py" <<'END'
+import sys
+import cuatomic
+
+assert cuatomic.__file__ == sys.argv[1] + "/__init__.py", cuatomic.__file__
+assert cuatomic.get_include() == sys.argv[2], cuatomic.get_include()
+assert sys.argv[3] in open("/proc/self/maps").read(), "the installed library is not loaded"
+END
+    PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$root$pythondir "$PYTHON" "$tmp/installed.py" "$package" "$root$includedir" \
+      "$(realpath "$root$libdir")/libcuatomic.so.0"
+  fi
 fi
 
 say "cuatomic-uninstalled.pc"
