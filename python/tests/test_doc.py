@@ -36,7 +36,7 @@ PRINTED = re.compile(r"^print\(.*\) +# (.*)$")
 
 def spaces(text):
     """A text whose numbers have single spaces between them."""
-    return re.sub(r"\s+(?=[])])|(?<=[[(])\s+", "", " ".join(text.split()))
+    return re.sub(r"\s+(?=[\])])|(?<=[\[(])\s+", "", " ".join(text.split()))
 
 
 class Printer:
