@@ -15,9 +15,7 @@ from ._context import CPU, context_for, device_name
 from ._device_array import INTERFACE_CODES, DeviceArray, count_of
 from ._errors import check
 from ._library import lib
-from ._types import CODES, NAMES, SIZES, dtype_name, type_code
-
-__all__ = ["CODES", "SIZES", "DeviceArray", "View", "dtype_name", "take", "type_code"]
+from ._types import ARRAY_LETTERS, CODES, NAMES, SIZES, dtype_name
 
 
 class View:
@@ -60,15 +58,18 @@ class View:
         scalar, if the kind has them. It has the dtype of the view `like`, if that is given."""
         if context._own_stream:
             self.finish(context)
-        if like is not None:
-            array = self.kind.as_like(array, like)
-        return self.kind.result(array, context)
+        return self._made(context, array, like)
 
     def rows(self, context, array, n, like=None):
         """As `result`, the first n rows alone."""
         if context._own_stream:
             self.finish(context)
-        return self.result(context, self.kind.head(array, n, context), like)
+        return self._made(context, self.kind.head(array, n, context), like)
+
+    def _made(self, context, array, like):
+        if like is not None:
+            array = self.kind.as_like(array, like)
+        return self.kind.result(array, context)
 
     def is_bool(self):
         return self.kind.is_bool(self)
@@ -260,13 +261,12 @@ _FORMATS = {
     "Zf": _abi.CUA_COMPLEX_F32,
     "Zd": _abi.CUA_COMPLEX_F64,
 }
-_TYPECODES = {_abi.CUA_F32: "f", _abi.CUA_F64: "d"}
-for _letter in "bhilq":
-    _bits = 8 * struct.calcsize(_letter)
-    _FORMATS[_letter] = CODES["int%d" % _bits]
-    _FORMATS[_letter.upper()] = CODES["uint%d" % _bits]
-    _TYPECODES[_FORMATS[_letter]] = _letter
-    _TYPECODES[_FORMATS[_letter.upper()]] = _letter.upper()
+for _letter in "bhilqBHILQ":
+    _prefix = "int" if _letter.islower() else "uint"
+    _FORMATS[_letter] = CODES["%s%d" % (_prefix, 8 * struct.calcsize(_letter))]
+
+
+_NATIVE = "<" if sys.byteorder == "little" else ">"
 
 
 class _Buffers(Kind):
@@ -276,15 +276,9 @@ class _Buffers(Kind):
         memory = memoryview(x)
         if not memory.c_contiguous:
             memory = memoryview(memory.tobytes()).cast(memory.format)
-        code = _FORMATS.get(
-            memory.format.lstrip("@=<")
-            if sys.byteorder == "little"
-            else memory.format.lstrip("@=>")
-        )
-        if code is None:
-            raise TypeError("buffers of format %r are not supported" % memory.format)
-        if memory.itemsize != SIZES[code]:
-            # "<l" has 4 bytes, and "l" the size of the machine's long
+        code = _FORMATS.get(memory.format.lstrip("@=" + _NATIVE))
+        # "<l" has 4 bytes, and "l" the size of the machine's long
+        if code is None or memory.itemsize != SIZES[code]:
             raise TypeError("buffers of format %r are not supported" % memory.format)
         n = memory.nbytes // memory.itemsize
         address = _buffer_address(memory) if n else 0
@@ -299,12 +293,12 @@ class _Buffers(Kind):
         return None if memoryview(x).c_contiguous else "the buffer is not contiguous"
 
     def empty(self, shape, code, device):
-        if code not in _TYPECODES:
+        if code not in ARRAY_LETTERS:
             raise TypeError("buffers have no type %s: pass a numpy array" % dtype_name(code))
         import array
 
         count = count_of(shape)
-        made = array.array(_TYPECODES[code], bytes(count * SIZES[code]))
+        made = array.array(ARRAY_LETTERS[code], bytes(count * SIZES[code]))
         address = made.buffer_info()[0] if count else 0
         return (made if shape else _Scalar(made)), address
 
@@ -316,7 +310,7 @@ class _Buffers(Kind):
 
         letter = view.array.format[-1]
         elements = view.array.cast("B").cast("B" if letter == "c" else letter)
-        return self.take(array.array(_TYPECODES[code], elements))
+        return self.take(array.array(ARRAY_LETTERS[code], elements))
 
     def from_number(self, number, code, device):
         return number
@@ -520,25 +514,18 @@ class _Torch(Kind):
 # ---- the CUDA array interface and DLPack ----
 
 
-def contiguous_strides(shape, size):
-    """The strides, in units of `size`, of a contiguous array."""
-    strides, step = [], size
-    for length in reversed(shape):
-        strides.append(step)
-        step *= length
-    return tuple(reversed(strides))
-
-
 def _is_contiguous(shape, strides, size):
+    """Whether strides, in the units of `size`, are those of an array without gaps."""
     if strides is None or 0 in shape:
         return True
-    expected = contiguous_strides(shape, size)
-    return all(
-        length == 1 or stride == want for length, stride, want in zip(shape, strides, expected)
-    )
+    for length, stride in zip(reversed(shape), reversed(strides)):
+        if length != 1 and stride != size:
+            return False
+        size *= length
+    return True
 
 
-def pointer_device(address):
+def _pointer_device(address):
     """The device of an address in CUDA memory."""
     info = _abi.cua_pointer_info()
     info.struct_size = ctypes.sizeof(info)
@@ -566,7 +553,7 @@ class _Interface(Kind):
             raise ValueError("the array is not contiguous")
         n = count_of(shape)
         address = interface["data"][0] if n else 0
-        device = pointer_device(address) if n else 0
+        device = _pointer_device(address) if n else 0
         stream = interface.get("stream")
         if stream == 0:
             raise ValueError("the stream 0 of __cuda_array_interface__ is ambiguous")

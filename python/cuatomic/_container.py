@@ -13,24 +13,14 @@ from typing import Any, Callable, TypeVar, cast
 
 from . import _abi
 from . import _arrays
-from ._arrays import SIZES, View, dtype_name, numpy_kind, take, type_code
+from ._arrays import View, numpy_kind, take
 from ._context import CPU, Context, device_name, device_number
 from ._errors import Error, check, failed
 from ._library import lib
+from ._types import ARRAY_LETTERS, FLOATS, KEYS, SIZES, dtype_name, type_code
+from ._values import holds
 
 _WORDS = {4: _abi.CUA_U32, 8: _abi.CUA_U64}
-SIGNED = (_abi.CUA_I8, _abi.CUA_I16, _abi.CUA_I32, _abi.CUA_I64)
-UNSIGNED = (_abi.CUA_U8, _abi.CUA_U16, _abi.CUA_U32, _abi.CUA_U64)
-_FLOATS = (_abi.CUA_F16, _abi.CUA_F32, _abi.CUA_F64)
-_PRECISION = {_abi.CUA_F16: 11, _abi.CUA_F32: 24, _abi.CUA_F64: 53}
-_ELEMENTS = (
-    _abi.CUA_I32,
-    _abi.CUA_U32,
-    _abi.CUA_I64,
-    _abi.CUA_U64,
-    _abi.CUA_F32,
-    _abi.CUA_F64,
-)
 _CHOICE = "int32, uint32, int64, uint64, float32 or float64"
 
 
@@ -42,7 +32,7 @@ def element_code(dtype, what):
         raise TypeError(
             "%s is not an element type of %s: choose %s" % (_shown(dtype), what, _CHOICE)
         ) from None
-    if code not in _ELEMENTS:
+    if code not in KEYS:
         raise TypeError("%s of %s are not supported: choose %s" % (what, dtype_name(code), _CHOICE))
     return code
 
@@ -55,25 +45,22 @@ def _shown(x):
 _Init = TypeVar("_Init", bound=Callable[..., None])
 
 
-def dtype_first(makers: str) -> Callable[[_Init], _Init]:
+def dtype_first(init: _Init) -> _Init:
     """Decorates ``__init__``: a first argument that is no element type, such as a dict, raises a
-    TypeError that names the class methods `makers`, even if other arguments are missing."""
+    TypeError that names the class methods for data, even if other arguments are missing."""
 
-    def decorate(init: _Init) -> _Init:
-        @functools.wraps(init)
-        def checked(self: Any, *arguments: Any, **options: Any) -> None:
-            if arguments:
-                try:
-                    element_code(arguments[0], "keys")
-                except TypeError as error:
-                    if isinstance(arguments[0], (str, type)):
-                        raise
-                    raise TypeError("%s; data: see %s" % (error, makers)) from None
-            init(self, *arguments, **options)
+    @functools.wraps(init)
+    def checked(self: Any, *arguments: Any, **options: Any) -> None:
+        if arguments:
+            try:
+                element_code(arguments[0], "keys")
+            except TypeError as error:
+                if isinstance(arguments[0], (str, type)):
+                    raise
+                raise TypeError("%s; data: see %s" % (error, self._makers)) from None
+        init(self, *arguments, **options)
 
-        return cast(_Init, checked)
-
-    return decorate
+    return cast(_Init, checked)
 
 
 def word_type(code):
@@ -86,22 +73,10 @@ def is_number(x):
     return isinstance(x, numbers.Real)
 
 
-def _holds(code, other):
-    """Whether the type `code` has all values of the type `other`."""
-    if code in _FLOATS:
-        if other in _FLOATS:
-            return SIZES[code] >= SIZES[other]
-        bits = 8 * SIZES[other] - (other in SIGNED)
-        return (other in SIGNED or other in UNSIGNED) and bits <= _PRECISION[code]
-    if other in UNSIGNED:
-        return SIZES[code] > SIZES[other] or (code in UNSIGNED and SIZES[code] == SIZES[other])
-    return code in SIGNED and other in SIGNED and SIZES[code] >= SIZES[other]
-
-
 def host_array(values, code, what):
     """Python's numbers as an array.array; integers keep their values, floats are rounded."""
     try:
-        return array.array(_arrays._TYPECODES[code], values)
+        return array.array(ARRAY_LETTERS[code], values)
     except OverflowError:
         raise ValueError("%s: a number is outside %s" % (what, dtype_name(code))) from None
     except TypeError as error:
@@ -110,7 +85,7 @@ def host_array(values, code, what):
 
 def zeros(n, code):
     """An array.array of n zeros."""
-    return array.array(_arrays._TYPECODES[code], bytes(n * SIZES[code]))
+    return array.array(ARRAY_LETTERS[code], bytes(n * SIZES[code]))
 
 
 def _whole(number):
@@ -190,6 +165,19 @@ class Container:
     Any Python thread may call it. A lock orders the calls, as a context is for a single thread.
     """
 
+    _makers: str
+    _has_values = True
+
+    @classmethod
+    def _of_arrays(cls, arrays, dtypes, capacity, options):
+        """An empty container on the device of arrays, with their types and room for them."""
+        views = [take(array) for array in arrays]
+        types = [
+            dtype_name(view.code) if dtype is None else dtype for view, dtype in zip(views, dtypes)
+        ]
+        capacity = cls._capacity_for(views[0].n) if capacity is None else capacity
+        return cls(*types, capacity, **{"device": device_name(views[0].device), **options})
+
     def _start(self, device, destroy):
         self._handle = None
         self._destroy = destroy
@@ -202,6 +190,8 @@ class Container:
         self._kind = None
 
     def _set_types(self, key_dtype, value_dtype):
+        if self._has_values and value_dtype is None:
+            raise TypeError("a %s has values: a HashSet has none" % self._name())
         self._key_code = element_code(key_dtype, "keys")
         self._value_code = (
             _abi.CUA_NONE if value_dtype is None else element_code(value_dtype, "values")
@@ -347,7 +337,7 @@ class Container:
             raise self._elsewhere(what, view)
         if view.code == code:
             return view
-        if not _holds(code, view.code):
+        if not holds(code, view.code):
             raise TypeError(
                 "%s are %s, those of the %s %s: convert them with %s"
                 % (
@@ -387,7 +377,7 @@ class Container:
         """An array.array of a single key, or None for a number that is no key."""
         if not is_number(key):
             raise TypeError("%r is not a number: pass arrays to the methods" % type(key).__name__)
-        is_float = self._key_code in _FLOATS
+        is_float = self._key_code in FLOATS
         if not is_float and not hasattr(key, "__index__"):
             key = _whole(key)
             if key is None:
@@ -413,7 +403,7 @@ class Container:
         k = self._one(key)
         if k is not None:
             return k
-        if self._key_code in _FLOATS or hasattr(key, "__index__"):
+        if self._key_code in FLOATS or hasattr(key, "__index__"):
             raise ValueError("key: %r is outside %s" % (key, self.key_dtype))
         raise TypeError("key: %r is not an integer, as keys of %s are" % (key, self.key_dtype))
 

@@ -10,7 +10,7 @@ from . import _abi
 from ._context import Context, device_name
 from ._errors import check
 from ._library import lib
-from ._types import SIZES, dtype_name
+from ._types import LETTERS, SIZES, dtype_name
 
 INTERFACE_CODES = {
     "b1": _abi.CUA_U8,
@@ -29,13 +29,6 @@ INTERFACE_CODES = {
     "c16": _abi.CUA_COMPLEX_F64,
 }
 _TYPESTRS = {code: typestr for typestr, code in INTERFACE_CODES.items() if typestr != "b1"}
-_LETTERS = {
-    _abi.CUA_I64: "q",
-    _abi.CUA_U64: "Q",
-    _abi.CUA_F16: "e",
-    _abi.CUA_F32: "f",
-    _abi.CUA_F64: "d",
-}
 
 
 def count_of(shape):
@@ -155,7 +148,7 @@ class DeviceArray:
             # such a number is a float whose lower half is 0
             source = struct.pack("<f", number)[2:]
         else:
-            source = struct.pack("<" + _LETTERS[self._code], number)
+            source = struct.pack("<" + LETTERS[self._code], number)
         self._memory.write(self.ptr, source)
 
     @property

@@ -9,15 +9,16 @@ import operator
 from typing import Mapping, NamedTuple
 
 from . import _abi
-from ._arrays import dtype_name, take, take_beside, take_each, type_code
+from ._arrays import take, take_beside, take_each
 from ._context import CPU
 from ._errors import failed
 from ._library import lib
 from ._reduce import WIDER, mode_number
 from ._scatter import index_view
 from ._select import flat, key_view
+from ._types import FLOATS, dtype_name, type_code
 from ._typing import Array, ArrayLike, DType, Mode
-from ._values import FLOATS, sum_code
+from ._values import sum_code
 
 _ORDERS = {
     "first": _abi.CUA_KEY_ORDER_FIRST,

@@ -11,16 +11,16 @@ import operator
 from typing import NamedTuple
 
 from . import _abi
-from ._arrays import SIZES, dtype_name, numpy_kind, take, take_all
+from ._arrays import numpy_kind, take, take_all
 from ._context import CPU
 from ._errors import check, failed
 from ._library import lib
 from ._reduce import WIDER, mode_number
 from ._scatter import index_view, integers
 from ._select import flat, key_view
+from ._types import FLOATS, SIZES, dtype_name
 from ._typing import Array, ArrayLike, Mode
 from ._values import (
-    FLOATS,
     ceiling,
     double,
     fits,
@@ -122,7 +122,17 @@ def _weights_view(weights):
 # ---- bins ----
 
 
-class _Even:
+class _Bins:
+    """Bins of the elements of a view."""
+
+    def _call(self, function, context, options, *rest):
+        view = self.view
+        return function(
+            context.handle, ctypes.byref(options), view.code, view.n, view.ptr, self.bins, *rest
+        )
+
+
+class _Even(_Bins):
     """Even bins between two limits."""
 
     def __init__(self, view, context, bins, limits):
@@ -141,18 +151,8 @@ class _Even:
                 raise ValueError("range: %r and %r are the same float64" % (lower, upper))
 
     def count(self, context, options, address):
-        view = self.view
-        return lib.cua_histogram_even(
-            context.handle,
-            ctypes.byref(options),
-            view.code,
-            view.n,
-            view.ptr,
-            self.bins,
-            pack([self.lower], self._code),
-            pack([self.upper], self._code),
-            address,
-        )
+        lower, upper = pack([self.lower], self._code), pack([self.upper], self._code)
+        return self._call(lib.cua_histogram_even, context, options, lower, upper, address)
 
     def edges(self, context):
         view, size = self.view, SIZES[_abi.CUA_F64] * (self.bins + 1)
@@ -230,7 +230,7 @@ def _space(edges, lower, upper):
         edges[0] = lower
 
 
-class _Edges:
+class _Edges(_Bins):
     """Bins between edges."""
 
     def __init__(self, view, context, bins):
@@ -257,17 +257,7 @@ class _Edges:
         self.closed = int(fits(numbers[-1], view.code))
 
     def count(self, context, options, address):
-        view = self.view
-        return lib.cua_histogram_edges(
-            context.handle,
-            ctypes.byref(options),
-            view.code,
-            view.n,
-            view.ptr,
-            self.bins,
-            self._packed,
-            address,
-        )
+        return self._call(lib.cua_histogram_edges, context, options, self._packed, address)
 
     def edges(self, context):
         if not is_list(self._given):

@@ -11,10 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Iterator, NamedTuple, Optional, Tuple, Union
 
 from . import _abi
-from ._arrays import SIZES, dtype_name, take
 from ._container import (
-    SIGNED,
-    UNSIGNED,
     Container,
     as_host_result,
     count,
@@ -25,9 +22,9 @@ from ._container import (
     word_type,
     zeros,
 )
-from ._context import device_name
 from ._errors import FullError, check, failed, file_failed
 from ._library import lib
+from ._types import SIGNED, SIZES, UNSIGNED, dtype_name
 from ._typing import Array, ArrayLike, DeviceLike, DType
 
 _GROW_PERCENT = 80
@@ -181,6 +178,12 @@ def _file_name(path):
 class _Hashed(Container):
     """The base of maps and sets."""
 
+    @staticmethod
+    def _capacity_for(n):
+        """The capacity for n keys."""
+        return max(n + n // 4, 1)
+
+    @dtype_first
     def __init__(
         self,
         key_dtype: DType,
@@ -229,7 +232,7 @@ class _Hashed(Container):
         self._shared = False
 
     @classmethod
-    def _loaded(cls, path, device, key_dtype, value_dtype, is_set, options):
+    def _loaded(cls, path, device, key_dtype, value_dtype, options):
         """A map of a file."""
         name = _file_name(path)
         check_full = options.pop("check_full", True)
@@ -248,8 +251,9 @@ class _Hashed(Container):
         self._handle = handle.value
         view = self._view()
         text = os.fsdecode(path)
-        if is_set != (not view.value_size):
-            raise TypeError("%s: a %s" % (text, "map, not a set" if is_set else "set, not a map"))
+        if cls._has_values != bool(view.value_size):
+            kinds = ("set", "map") if cls._has_values else ("map", "set")
+            raise TypeError("%s: a %s, not a %s" % (text, *kinds))
         self._set_types(
             _loaded_dtype(view.key_size, key_dtype, "keys", text),
             _loaded_dtype(view.value_size, value_dtype, "values", text),
@@ -707,41 +711,7 @@ class HashMap(_Hashed):
     """
     )
 
-    @dtype_first("HashMap.from_dict and HashMap.from_arrays")
-    def __init__(
-        self,
-        key_dtype: DType,
-        value_dtype: DType,
-        capacity: int,
-        *,
-        device: DeviceLike = None,
-        grow: Union[bool, int] = True,
-        seed: Optional[int] = None,
-        hash: str = "seeded",
-        rejects: int = 0,
-        max_bytes: Optional[int] = None,
-        max_probes: Optional[int] = None,
-        no_erase: bool = False,
-        portable: bool = False,
-        check_full: bool = True,
-    ) -> None:
-        if value_dtype is None:
-            raise TypeError("a HashMap has values: see HashSet")
-        super().__init__(
-            key_dtype,
-            value_dtype,
-            capacity,
-            device=device,
-            grow=grow,
-            seed=seed,
-            hash=hash,
-            rejects=rejects,
-            max_bytes=max_bytes,
-            max_probes=max_probes,
-            no_erase=no_erase,
-            portable=portable,
-            check_full=check_full,
-        )
+    _makers = "HashMap.from_dict and HashMap.from_arrays"
 
     @classmethod
     def from_dict(
@@ -772,8 +742,7 @@ class HashMap(_Hashed):
         if not isinstance(mapping, Mapping):
             raise TypeError("from_dict: a %s is not a mapping" % type(mapping).__name__)
         pairs = dict(mapping)
-        n = len(pairs)
-        capacity = max(n + n // 4, 1) if capacity is None else capacity
+        capacity = cls._capacity_for(len(pairs)) if capacity is None else capacity
         made = cls(key_dtype, value_dtype, capacity, device=device, **options)
         made.build(list(pairs), list(pairs.values()))
         return made
@@ -802,13 +771,7 @@ class HashMap(_Hashed):
         **options
             Options of `HashMap`.
         """
-        k, v = take(keys), take(values)
-        made = cls(
-            dtype_name(k.code) if key_dtype is None else key_dtype,
-            dtype_name(v.code) if value_dtype is None else value_dtype,
-            max(k.n + k.n // 4, 1) if capacity is None else capacity,
-            **dict({"device": device_name(k.device)}, **options),
-        )
+        made = cls._of_arrays((keys, values), (key_dtype, value_dtype), capacity, options)
         made.build(keys, values)
         return made
 
@@ -850,7 +813,7 @@ class HashMap(_Hashed):
         --------
         ``HashMap.load("prices.cua", key_dtype=m.key_dtype, value_dtype=m.value_dtype)``
         """
-        return cls._loaded(path, device, key_dtype, value_dtype, False, options)
+        return cls._loaded(path, device, key_dtype, value_dtype, options)
 
     @property
     def value_dtype(self) -> str:
@@ -1254,7 +1217,10 @@ class HashSet(_Hashed):
     """
     )
 
-    @dtype_first("HashSet.from_array")
+    _makers = "HashSet.from_array"
+    _has_values = False
+
+    @dtype_first
     def __init__(
         self,
         dtype: DType,
@@ -1298,12 +1264,7 @@ class HashSet(_Hashed):
     ) -> HashSet:
         """A set of the elements of an array, on its device. Parameters as in
         `HashMap.from_arrays`."""
-        k = take(keys)
-        made = cls(
-            dtype_name(k.code) if dtype is None else dtype,
-            max(k.n + k.n // 4, 1) if capacity is None else capacity,
-            **dict({"device": device_name(k.device)}, **options),
-        )
+        made = cls._of_arrays((keys,), (dtype,), capacity, options)
         made.build(keys)
         return made
 
@@ -1326,7 +1287,7 @@ class HashSet(_Hashed):
             The type of the saved set, of the size of its keys. Without it, the keys are uint32 or
             uint64.
         """
-        return cls._loaded(path, device, dtype, None, True, options)
+        return cls._loaded(path, device, dtype, None, options)
 
     def __repr__(self) -> str:
         if not self._handle:

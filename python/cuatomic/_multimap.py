@@ -7,9 +7,8 @@ import ctypes
 from typing import NamedTuple, Optional
 
 from . import _abi
-from ._arrays import dtype_name, take
+from ._types import dtype_name
 from ._container import Container, count, dtype_first, is_number, word_type
-from ._context import device_name
 from ._errors import check, failed
 from ._library import lib
 from ._maps import HASHES, Items, seed_words
@@ -73,7 +72,14 @@ class MultiMap(Container):
     HashMap
     """
 
-    @dtype_first("MultiMap.from_arrays")
+    _makers = "MultiMap.from_arrays"
+
+    @staticmethod
+    def _capacity_for(n):
+        """The capacity for n pairs."""
+        return max(n, 1)
+
+    @dtype_first
     def __init__(
         self,
         key_dtype: DType,
@@ -88,8 +94,6 @@ class MultiMap(Container):
         portable: bool = False,
         check_full: bool = True,
     ) -> None:
-        if value_dtype is None:
-            raise TypeError("a MultiMap has values")
         self._set_types(key_dtype, value_dtype)
         options = _options(seed, hash, link_size, portable)
         self._capacity = count(capacity, "capacity")
@@ -136,13 +140,7 @@ class MultiMap(Container):
         **options
             Options of `MultiMap`.
         """
-        k, v = take(keys), take(values)
-        made = cls(
-            dtype_name(k.code) if key_dtype is None else key_dtype,
-            dtype_name(v.code) if value_dtype is None else value_dtype,
-            max(k.n, 1) if capacity is None else capacity,
-            **dict({"device": device_name(k.device)}, **options),
-        )
+        made = cls._of_arrays((keys, values), (key_dtype, value_dtype), capacity, options)
         made.insert(keys, values)
         return made
 

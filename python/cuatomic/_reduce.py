@@ -7,11 +7,12 @@ import ctypes
 import math
 
 from . import _abi
-from ._arrays import SIZES, dtype_name, take, take_each, take_output, type_code
+from ._arrays import take, take_each, take_output
 from ._context import device_name
 from ._errors import failed
 from ._exact import POINT, Exact, rounded, square_root
 from ._library import lib
+from ._types import FLOATS, SIGNED, SIZES, UNSIGNED, dtype_name, type_code
 from ._typing import Array, ArrayLike, DType, Mode
 
 MODES = {
@@ -19,8 +20,6 @@ MODES = {
     "fixed": _abi.CUA_REDUCE_FIXED,
     "exact": _abi.CUA_REDUCE_EXACT,
 }
-_SIGNED = (_abi.CUA_I32, _abi.CUA_I64)
-_UNSIGNED = (_abi.CUA_U32, _abi.CUA_U64)
 WIDER = {
     _abi.CUA_I8: _abi.CUA_I32,
     _abi.CUA_I16: _abi.CUA_I32,
@@ -45,10 +44,10 @@ def _result_code(op, code):
         return _abi.CUA_I64
     if op in _EXTREMES:
         return code
-    if code in _SIGNED or code in _UNSIGNED:
+    if code in SIGNED or code in UNSIGNED:
         if op in _MEANS:
             return _abi.CUA_F64
-        return _abi.CUA_I64 if code in _SIGNED else _abi.CUA_U64
+        return _abi.CUA_I64 if code in SIGNED else _abi.CUA_U64
     return code
 
 
@@ -67,8 +66,7 @@ def _plan(op, code, mode, dtype):
                 "the result of %s is %s, not %s" % (dtype_name(code), dtype_name(result), dtype)
             )
         options.result_type = result = type_code(dtype)
-    made = options, ctypes.byref(options), result
-    return made
+    return options, ctypes.byref(options), result
 
 
 def _reduce(name, op, x, y, mode, dtype, out=None, like=None):
@@ -212,13 +210,10 @@ def norm(x: ArrayLike, *, mode: Mode = "fast", dtype: DType = None) -> Array:
 
 
 def _float_result(view, dtype):
-    if view.code not in (_abi.CUA_F16, _abi.CUA_BF16, _abi.CUA_F32, _abi.CUA_F64):
+    if view.code not in FLOATS:
         raise TypeError("mode 'exact' is for floats, not for %s" % dtype_name(view.code))
     code = view.code if dtype is None else type_code(dtype)
-    if (
-        code not in (_abi.CUA_F16, _abi.CUA_BF16, _abi.CUA_F32, _abi.CUA_F64)
-        or SIZES[code] < SIZES[view.code]
-    ):
+    if code not in FLOATS or SIZES[code] < SIZES[view.code]:
         raise TypeError("the result of %s cannot be %s" % (dtype_name(view.code), dtype))
     return code
 

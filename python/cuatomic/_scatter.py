@@ -8,13 +8,14 @@ import numbers
 from typing import NamedTuple
 
 from . import _abi
-from ._arrays import SIZES, View, dtype_name, take, take_beside, type_code
+from ._arrays import View, take, take_beside
 from ._errors import check, failed
 from ._library import lib
 from ._reduce import mode_number
 from ._select import key_view
+from ._types import FLOATS, SIZES, dtype_name, type_code
 from ._typing import Array, ArrayLike, DType, Mode
-from ._values import FLOATS, fits, holds, is_empty_list, pack, plain, sum_code
+from ._values import fits, holds, is_empty_list, pack, plain, sum_code
 
 _OPS = {
     "add": _abi.CUA_SCATTER_ADD,

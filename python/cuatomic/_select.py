@@ -8,12 +8,12 @@ import math
 from typing import NamedTuple
 
 from . import _abi
-from ._arrays import dtype_name, take, take_each
+from ._arrays import take, take_each
 from ._errors import failed
 from ._library import lib
+from ._types import FLOATS, KEYS, dtype_name
 from ._typing import Array, ArrayLike
 from ._values import (
-    FLOATS,
     fits,
     from_numbers,
     holds,
@@ -239,21 +239,10 @@ def _key_pair(a, b, names):
     return x, y
 
 
-# types for elements of two types, the narrowest first
-_COMMON = (
-    _abi.CUA_I32,
-    _abi.CUA_U32,
-    _abi.CUA_I64,
-    _abi.CUA_U64,
-    _abi.CUA_F32,
-    _abi.CUA_F64,
-)
-
-
 def _members(x, values):
     """Views of elements and of values as keys of a type that holds both."""
     given, other = take_each(x, values=values)
-    for code in (_KEY_TYPES.get(given.code, given.code),) + _COMMON:
+    for code in (_KEY_TYPES.get(given.code, given.code),) + KEYS:
         if holds(code, given.code) and (holds(code, other.code) or not other.n):
             return given.converted(code), other.converted(code)
     raise TypeError(

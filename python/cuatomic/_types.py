@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Element types: numbers of the library, names of numpy, and sizes."""
 
+import struct
 import sys
 
 from . import _abi
@@ -23,7 +24,25 @@ NAMES = {
     _abi.CUA_COMPLEX_F64: "complex128",
 }
 CODES = {name: code for code, name in NAMES.items()}
+SIGNED = (_abi.CUA_I8, _abi.CUA_I16, _abi.CUA_I32, _abi.CUA_I64)
+UNSIGNED = (_abi.CUA_U8, _abi.CUA_U16, _abi.CUA_U32, _abi.CUA_U64)
+FLOATS = (_abi.CUA_F16, _abi.CUA_BF16, _abi.CUA_F32, _abi.CUA_F64)
+# the types of keys, the narrowest first
+KEYS = (
+    _abi.CUA_I32,
+    _abi.CUA_U32,
+    _abi.CUA_I64,
+    _abi.CUA_U64,
+    _abi.CUA_F32,
+    _abi.CUA_F64,
+)
 SIZES = {code: lib.cua_type_size(code) for code in NAMES}
+# the letters of array.array, and those of struct
+ARRAY_LETTERS = {_abi.CUA_F32: "f", _abi.CUA_F64: "d"}
+for _letter in "bhilqBHILQ":
+    _prefix = "int" if _letter.islower() else "uint"
+    ARRAY_LETTERS[CODES["%s%d" % (_prefix, 8 * struct.calcsize(_letter))]] = _letter
+LETTERS = {**ARRAY_LETTERS, _abi.CUA_F16: "e"}
 
 
 def dtype_name(code):

@@ -6,14 +6,10 @@ import math
 import struct
 
 from . import _abi
-from ._arrays import _TYPECODES, SIZES, dtype_name
 from ._errors import check
 from ._exact import rounded
 from ._library import lib
-
-FLOATS = (_abi.CUA_F16, _abi.CUA_BF16, _abi.CUA_F32, _abi.CUA_F64)
-# the letters of struct are those of array
-_LETTERS = {**_TYPECODES, _abi.CUA_F16: "e"}
+from ._types import FLOATS, LETTERS, SIZES, dtype_name
 
 
 def plain(value):
@@ -36,14 +32,14 @@ def double(number):
 def int_range(code):
     """(least, greatest) of an integer type."""
     bits = 8 * SIZES[code]
-    if _LETTERS[code].isupper():
+    if LETTERS[code].isupper():
         return 0, (1 << bits) - 1
     return -1 << (bits - 1), (1 << (bits - 1)) - 1
 
 
 def sum_code(code):
     """The type of 64 bits for sums of integers of a type."""
-    if code not in _LETTERS:
+    if code not in LETTERS:
         raise TypeError("sums of %s are not supported" % dtype_name(code))
     return _abi.CUA_I64 if int_range(code)[0] else _abi.CUA_U64
 
@@ -59,7 +55,7 @@ def fits(number, code):
     """Whether a number is an element of the type."""
     if code in FLOATS:
         return number != number or nearest(number, code) == number
-    if code not in _LETTERS:
+    if code not in LETTERS:
         return False
     least, greatest = int_range(code)
     return least <= number <= greatest and number == int(number)
@@ -87,7 +83,7 @@ def pack(numbers, code):
         words = struct.unpack("=%dI" % len(numbers), raw)
         raw = struct.pack("=%dH" % len(numbers), *(word >> 16 for word in words))
     else:
-        raw = struct.pack("=%d%s" % (len(numbers), _LETTERS[code]), *numbers)
+        raw = struct.pack("=%d%s" % (len(numbers), LETTERS[code]), *numbers)
     return ctypes.create_string_buffer(raw, max(len(raw), 1))
 
 
@@ -98,9 +94,9 @@ def unpack(raw, code):
         words = struct.unpack("=%dH" % count, raw)
         raw = struct.pack("=%dI" % count, *(word << 16 for word in words))
         code = _abi.CUA_F32
-    if code not in _LETTERS:
+    if code not in LETTERS:
         raise TypeError("elements of %s are not real numbers" % dtype_name(code))
-    return list(struct.unpack("=%d%s" % (count, _LETTERS[code]), raw))
+    return list(struct.unpack("=%d%s" % (count, LETTERS[code]), raw))
 
 
 def raw_bytes(context, view):

@@ -16,8 +16,9 @@ import pytest
 
 import cuatomic
 from cuatomic import _dlpack
-from cuatomic._arrays import DeviceArray, take, take_output, type_code
+from cuatomic._arrays import DeviceArray, take, take_output
 from cuatomic._device_array import count_of
+from cuatomic._types import type_code
 
 
 class OnlyDlpack:
