@@ -4,7 +4,7 @@
 
 Usage: bench_python.py [--quick] [--json FILE]
 
-Every result is compared with that of the peer. A row is the median of at least 7 runs between CUDA
+Every result is compared with that of the peer. A row is the median of 7 runs between CUDA
 events; runs of both alternate. The last rows are the host time of a call on small arrays.
 """
 

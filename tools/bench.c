@@ -93,7 +93,7 @@ static const char *why_no_gpu(void)
 	return *problem ? problem : NULL;
 }
 
-/* Shows only this device to CUDA: a number in the list of CUDA_VISIBLE_DEVICES if there is one. */
+/* Shows only this device to CUDA: a number in the list of CUDA_VISIBLE_DEVICES if it is set. */
 static int select_device(const char *device)
 {
 	const char *list = getenv("CUDA_VISIBLE_DEVICES");
@@ -317,7 +317,7 @@ static int is_stopped(void)
 	return bench_caught_signal() || ferror(stdout);
 }
 
-/* Runs the benchmarks of the summary, which share the time. */
+/* Runs the benchmarks of the summary. They share the time. */
 static int run_summary(const struct bench_arguments *a, int on_cpu, struct results *r)
 {
 	const double end = stats_now() + (a->seconds > 0 ? a->seconds : SUMMARY_SECONDS);
@@ -459,7 +459,7 @@ static int write_files(struct bench_arguments *a, const struct results *r, int f
 	return status | plot(a, r, failed);
 }
 
-/* Returns the options that change what a row measures, in memory from tool_alloc. */
+/* Returns the options that change the meaning of a row, in memory from tool_alloc. */
 static char *options_text(const struct bench_arguments *a)
 {
 	char text[96];

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `cuatomic bench latency` on the CPU: the time of an operation of one thread, in ns.
+ * `cuatomic bench latency` on the CPU: the time of an operation of a single thread, in ns.
  *
  *   load by footprint   the address of each load is the value of the previous load
- *   atomics             on one address, which stays in the cache of the core
+ *   atomics             on an address in the cache of the core
  *   fences              each after a store
  *
  * The nodes of the loads are 128 bytes apart, because processors load pairs of lines. The next node

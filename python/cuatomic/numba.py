@@ -58,6 +58,8 @@ except ImportError:
 
 from llvmlite import ir
 
+from . import _abi
+
 if not hasattr(cuda, "CUSource"):
     raise ImportError("cuatomic.numba: this Numba cannot link CUDA sources; install numba-cuda")
 try:
@@ -206,23 +208,12 @@ class DeviceView:
         return self._memory.__cuda_array_interface__["data"][0]
 
 
-class _AppendView(ctypes.Structure):
-    _fields_ = [
-        ("items", ctypes.c_uint64),
-        ("cursor", ctypes.c_uint64),
-        ("capacity", ctypes.c_uint64),
-        ("item_size", ctypes.c_uint64),
-        ("layout", ctypes.c_uint32),
-        ("reserved", ctypes.c_uint32),
-    ]
-
-
 class _ExactCells(ctypes.Structure):
     _fields_ = [
         ("cell", ctypes.c_uint64),
         ("cells", ctypes.c_uint64),
         ("first", ctypes.c_uint64),
-        ("spills", _AppendView),
+        ("spills", _abi.cua_append_view),
         ("unit", ctypes.c_int32),
         ("layout", ctypes.c_uint32),
     ]
@@ -249,7 +240,7 @@ def append_view(items: object, cursor: object) -> DeviceView:
     counter, one, counter_kind = _device_array(cursor, "cursor")
     if one != 1 or counter_kind[1:] != "u8":
         raise TypeError("cuatomic.numba: cursor is an array of a single uint64")
-    view = _AppendView(at, counter, n, numpy.dtype(kind).itemsize, 1, 0)
+    view = _abi.cua_append_view(at, counter, n, numpy.dtype(kind).itemsize, 1, 0)
     made = DeviceView(view)
     made._owner = (items, cursor)
     return made
@@ -271,7 +262,9 @@ def exact_cells(cells: object, dtype: str = "float64", unit: Optional[int] = Non
     words, usual = {"float64": (3, -110), "float32": (2, -60)}[numpy.dtype(dtype).name]
     if kind[1:] != "u8" or n % words:
         raise TypeError("cuatomic.numba: cells is an array of %d uint64 for each cell" % words)
-    view = _ExactCells(at, n // words, 0, _AppendView(), usual if unit is None else unit, 1)
+    view = _ExactCells(
+        at, n // words, 0, _abi.cua_append_view(), usual if unit is None else unit, 1
+    )
     made = DeviceView(view)
     made._owner = cells
     return made
