@@ -11,7 +11,7 @@ import struct
 import sys
 
 from . import _abi
-from ._context import CPU, context_for, device_name
+from ._context import CPU, context_for, device_name, thread_context
 from ._device_array import INTERFACE_CODES, DeviceArray, count_of
 from ._errors import check
 from ._library import lib
@@ -569,7 +569,7 @@ class _Interface(Kind):
         return "the array is read-only" if x.__cuda_array_interface__["data"][1] else None
 
     def wait(self, view):
-        context_for(view.device, view.stream).synchronize()
+        thread_context(view.device, view.stream).synchronize()
 
     def empty(self, shape, code, device):
         array = DeviceArray(shape, code, device)

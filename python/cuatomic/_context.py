@@ -297,6 +297,11 @@ def _find(number, stream):
     for context in reversed(_stack()):
         if context._number == number and (number == CPU or context._own_stream):
             return context._here()
+    return thread_context(number, stream)
+
+
+def thread_context(number, stream):
+    """The context of this thread for a device and a stream, whatever block it is in."""
     contexts = _local.__dict__.setdefault("contexts", {})
     if (number, stream) not in contexts:
         if len(contexts) >= _MOST_CONTEXTS:

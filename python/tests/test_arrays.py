@@ -265,6 +265,26 @@ def test_gpu_streams():
             assert float(cuatomic.sum(x)) == x.size
 
 
+@pytest.mark.parametrize("inner", [False, True])
+def test_gpu_stream_of_an_interface(inner):
+    """A call in another stream waits for the stream that the interface of an array names."""
+    cupy = gpu("cupy")
+    x = cupy.zeros(1 << 20, "float32")
+    big = cupy.ones((4096, 4096), "float32")
+    cupy.cuda.Device().synchronize()
+    first, second = (cupy.cuda.Stream(non_blocking=True) for _ in range(2))
+    for i in range(1, 20):
+        with first:
+            y = big @ big
+            x[:] = (y @ big)[0, 0] * 0 + i
+        named = OnlyInterface(x, stream=first.ptr)
+        with cuatomic.Context("cuda:0", stream=second):
+            # the array decides the stream of the call, or is the second argument
+            ones = cupy.ones(1 << 20, "float32") if inner else None
+            total = cuatomic.dot(ones, named) if inner else cuatomic.sum(named)
+        assert float(cupy.asarray(total)) == i * float(1 << 20)
+
+
 def test_gpu_streams_that_are_gone():
     """Contexts of streams that no longer exist are destroyed without harm."""
     cupy = gpu("cupy")
