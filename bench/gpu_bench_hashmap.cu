@@ -3,8 +3,8 @@
  * The map of unique keys, in millions of keys a second: bulk calls and calls by lanes in a kernel,
  * on tables beyond the L2 and on a table in the L2.
  *
- * The toolkit has no hash table, so most rows are compared with ceilings. CUB's sort and reduction
- * by key is the peer of sums by key. Each case measures its
+ * The toolkit has no hash table, so most rows are compared with ceilings. gpu_bench_map_peers.h adds
+ * peers that the compiler finds. CUB's sort and reduction by key is the peer of sums by key. Each case measures its
  * ceiling over as much memory as the table has. The ceiling of operations that write is a
  * compare-and-swap of a random 64-bit word per key. The ceiling of reads is 64 aligned bytes at a
  * random address per key, read by a quad of lanes in turn for each of its lanes. A build needs less
@@ -23,6 +23,7 @@
 #include <cuatomic/hashmap_quad.h>
 
 #include "gpu_bench_calls.h"
+#include "gpu_bench_map_peers.h"
 #include "bench_keys.h"
 
 #define BATCH ((size_t)8192)
@@ -738,6 +739,7 @@ static bool has_all(void)
 /* ---- the cases of a shape ---- */
 
 static const char *shape_name;
+static size_t shape_capacity;
 
 static void begin(const char *what)
 {
@@ -752,12 +754,73 @@ static void open_shape(const char *name, unsigned size, size_t n_keys, unsigned 
 	shape_name = name;
 	width = size;
 	n = n_keys;
+	shape_capacity = (size_t)n * 100 / load;
 	OF_WIDTH((make_pairs<<<many_blocks(n), THREADS>>>(n, (uint32_t *)keys, (uint32_t *)values,
 							  (uint32_t *)asked, (uint32_t *)absent)),
 		 (make_pairs<<<many_blocks(n), THREADS>>>(n, (uint64_t *)keys, (uint64_t *)values,
 							  (uint64_t *)asked, (uint64_t *)absent)));
 	need(!cudaDeviceSynchronize(), "keys");
-	open_map((uint64_t)n * 100 / load);
+	open_map(shape_capacity);
+}
+
+/* ---- peers ---- */
+
+enum bulk_call { BULK_INSERT, BULK_HITS, BULK_MISSES };
+
+#ifdef MAP_PEERS
+/* A peer's find writes values only, and PEER_ABSENT for absent keys. */
+template <typename T>
+static __global__ void count_values(size_t n, const T *asked, const T *out, bool hits,
+				    unsigned long long *right)
+{
+	unsigned long long own = 0;
+
+	EACH(i, n)
+	own += out[i] == (hits ? (T)keys_value(sizeof(T), asked[i]) : PEER_ABSENT(T));
+	if (own)
+		atomicAdd(right, own);
+}
+
+template <typename T> static void peer_rows_of(enum bulk_call bulk)
+{
+	const T *const wanted = (const T *)(bulk == BULK_MISSES ? absent : asked);
+	T *const values_out = (T *)out;
+
+	each_map_peer<T>(shape_capacity, [=](const char *way, auto &peer) {
+		auto insert = [&] { peer.insert(n, (const T *)keys, (const T *)values); };
+		auto find = [&] { peer.find(n, wanted, values_out); };
+		auto right = [=] {
+			return counted([=](unsigned long long *some) {
+				       count_values<<<many_blocks(n), THREADS>>>(
+					       n, wanted, values_out, bulk != BULK_MISSES, some);
+			       }) == n;
+		};
+
+		if (bulk == BULK_INSERT) {
+			row(
+				TABLE_PEER, way, n, [&] { peer.clear(); }, insert,
+				[&] {
+					poison_found();
+					find();
+					return right();
+				});
+		} else {
+			peer.clear();
+			insert();
+			row(TABLE_PEER, way, n, poison_found, find, right);
+		}
+	});
+}
+#endif
+
+/* Adds a row for each peer. */
+static void peer_rows(enum bulk_call bulk)
+{
+	(void)bulk;
+#ifdef MAP_PEERS
+	if (timing == ONE_CALL && map_options.hash == CUA_HASHMAP_HASH_SEEDED)
+		OF_WIDTH(peer_rows_of<uint32_t>(bulk), peer_rows_of<uint64_t>(bulk));
+#endif
 }
 
 static struct cua_chained *chained;
@@ -831,6 +894,7 @@ static void insert_case(void)
 	swap_ceiling(n, false);
 	if (chained)
 		chained_inserts();
+	peer_rows(BULK_INSERT);
 	row(
 		TABLE_OURS, "cua_hashmap_insert_n", n, clear_map, [] { insert_some(n); }, has_all);
 	insert_row("cua_hashmap_insert in a kernel", insert_lanes<uint32_t>,
@@ -886,6 +950,7 @@ static void find_case(const char *what, bool hits)
 		row(
 			TABLE_PEER, "cua_chained_find_n", n, poison_found,
 			[=] { find_chained(wanted); }, right);
+	peer_rows(hits ? BULK_HITS : BULK_MISSES);
 	row(
 		TABLE_OURS, "cua_hashmap_find_n", n, poison_found, [=] { find_some(n, wanted); },
 		right);
