@@ -142,8 +142,8 @@ fi
 mkdir "$tmp/readme"
 $AWK -v dir="$tmp/readme" -f "$top_srcdir/tests/readme_blocks.awk" "$top_srcdir/README.md"
 if [ "$(ls "$tmp/readme"/*.command | wc -l)" != "$(grep -c '^```c$' "$top_srcdir/README.md")" ] ||
-  ! grep -l cua_hashmap_find_n "$tmp/readme"/*.c >/dev/null; then
-  echo "FAILED: a program of README.md has no command, or none of them is of a map"
+  ! grep -lF 'cua_exact_sum(' "$tmp/readme"/*.c >/dev/null; then
+  echo "FAILED: a program of README.md has no command, or none of them is of an exact sum"
   exit 1
 fi
 # for the README's commands: they call the programs, not these functions
@@ -174,8 +174,8 @@ for command in "$tmp/readme"/*.command; do
     done
     eval "$(cat "$command")"
     [ ! -f a.out ] || ./a.out >out
-    if grep cua_hashmap_find_n file.c* >/dev/null && [ "$(cat out)" != $'22: 200\n44: absent' ]; then
-      echo "FAILED: the map of README.md prints $(cat out)"
+    if grep -F 'cua_exact_sum(' file.c* >/dev/null && [ "$(cat out)" != 1 ]; then
+      echo "FAILED: the exact sum of README.md prints $(cat out)"
       exit 1
     fi
   )
