@@ -4,7 +4,7 @@
 # Find nvcc, the CUDA runtime and the architectures to build for.
 #
 # AC_SUBST      NVCC NVCC_GENCODE NVCC_COMPRESS NVCC_CFLAGS NVCC_NO_LIBSTDCXX
-#               CUDA_CPPFLAGS CUDA_LIBDIR CUDART_LIBS CUDART_PC_LIBS
+#               CUDA_CPPFLAGS CUDA_LIBDIR CUDART_LIBS CUDART_PC_LIBS CUDART_NAME
 # AC_DEFINE     CUA_HAVE_CUDA CUA_CUDA_ARCHS
 # conditional   HAVE_CUDA
 # for a summary cua_backends cua_archs_said cua_cudart_said cua_nvcc_said
@@ -70,7 +70,7 @@ AS_IF([test "$cua_have_cuda" = yes],
    cua_archs_said=none
    cua_cudart_said=none
    cua_nvcc_said=none
-   NVCC_GENCODE= NVCC_COMPRESS= NVCC_CFLAGS= CUDA_CPPFLAGS= CUDA_LIBDIR= CUDART_LIBS= CUDART_PC_LIBS=])
+   NVCC_GENCODE= NVCC_COMPRESS= NVCC_CFLAGS= CUDA_CPPFLAGS= CUDA_LIBDIR= CUDART_LIBS= CUDART_PC_LIBS= CUDART_NAME=])
 AC_DEFINE_UNQUOTED([CUA_CUDA_ARCHS], ["$CUA_CUDA_ARCHS"],
   [architectures of the CUDA backend, empty without one])
 AC_SUBST([CUA_HAVE_CUDA], [$cua_have_cuda])
@@ -83,6 +83,7 @@ AC_SUBST([CUDA_CPPFLAGS])
 AC_SUBST([CUDA_LIBDIR])
 AC_SUBST([CUDART_LIBS])
 AC_SUBST([CUDART_PC_LIBS])
+AC_SUBST([CUDART_NAME])
 ])
 
 # _CUA_CUDA_FIND: find NVCC and its version.
@@ -158,6 +159,7 @@ AS_CASE([`$CC -print-multi-os-directory 2>/dev/null`:$CUDA_LIBDIR],
 CUDART_LIBS="${cua_cuda_L}-l$cua_cudart_lib"
 AS_IF([test "$cua_cudart" = static], [CUDART_LIBS="$CUDART_LIBS -ldl -lrt -lpthread"])
 CUDART_PC_LIBS=$CUDART_LIBS
+CUDART_NAME=$cua_cudart_lib
 # For the dependencies of a shared library, ld searches the rpath-link folders and ignores -L.
 AS_IF([test "$cua_cudart" = shared && test -n "$cua_cuda_L"],
   [CUDART_LIBS="$CUDART_LIBS -Wl,-rpath-link,$CUDA_LIBDIR"])
