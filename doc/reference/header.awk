@@ -111,6 +111,14 @@ function closed(   end)
 	open = ""
 	return end
 }
+# Text, with `names` as code.
+function said(s)
+{
+	s = escape(s)
+	while (match(s, /`[^`]+`/))
+		s = substr(s, 1, RSTART - 1) "<code>" substr(s, RSTART + 1, RLENGTH - 2) "</code>" substr(s, RSTART + RLENGTH)
+	return s
+}
 # Prose of the lines first..last. With anchors, a label such as "Scope:" has an id.
 function prose(first, last, anchors,   i, j, line, at, out, label, id)
 {
@@ -129,9 +137,9 @@ function prose(first, last, anchors,   i, j, line, at, out, label, id)
 			else
 				out = out closed() "<ul>\n<li>"
 			open = "li"
-			out = out escape(substr(line, at + 3)) "\n"
+			out = out said(substr(line, at + 3)) "\n"
 		} else if (at >= 2 && (open == "li" || open == "p" && hanging)) {
-			out = out escape(trim(line)) "\n"
+			out = out said(trim(line)) "\n"
 		} else if (at >= 2) {
 			out = out closed()
 			for (j = i; j < last && text[j + 1] ~ /^  +[^ ]/; j++)
@@ -159,15 +167,15 @@ function prose(first, last, anchors,   i, j, line, at, out, label, id)
 						ids[id]
 						out = out " id=\"" id "\""
 					}
-					out = out "><strong>" escape(trim(label)) "</strong> " escape(trim(substr(line, length(label) + 1))) "\n"
+					out = out "><strong>" said(trim(label)) "</strong> " said(trim(substr(line, length(label) + 1))) "\n"
 					hanging = text[i + 1] ~ /^  [^ -]/
 				} else {
-					out = out ">" escape(trim(line)) "\n"
+					out = out ">" said(trim(line)) "\n"
 					hanging = 0
 				}
 				open = "p"
 			} else {
-				out = out escape(trim(line)) "\n"
+				out = out said(trim(line)) "\n"
 			}
 		}
 	}

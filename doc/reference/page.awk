@@ -100,7 +100,7 @@ function linked(s,   out, token, before, to) {
 		if (token in own && own[token] == section && !(token in placed)) {
 			placed[token]
 			out = out "<span id=\"" token "\">" (("declared:" token) in url ? link(token, url["declared:" token]) : token) "</span>"
-		} else if (to == "" || to == self || to == self "#" item) {
+		} else if (to == "" || to == self || to == self "#" item || to == self "#" token && kind == "header" && item != "" && token in anchored_here) {
 			out = out token
 		} else {
 			out = out link(token, to)
@@ -178,8 +178,11 @@ END {
 		}
 		if (name == "section" && tag ~ /class="item"/) {
 			item = attribute(tag, "id")
+			split("", anchored_here)
 			toc = toc "<li class=\"l3\"><a href=\"#" item "\">" item "</a></li>\n"
 		}
+		if (item != "" && tag ~ /^span id=/)
+			anchored_here[attribute(tag, "id")]
 		if (name == "a" && tag ~ /href=/ && kind == "document") {
 			href = attribute(tag, "href")
 			to = resolved(href)
