@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Sourced by the tests of an installed copy: installs the build below $root, in the folder $tmp, and sets what a user has
+# who builds a program: pc, the compilers cc and nvcc, and the path of the loader.
+: "${top_srcdir:?}" "${top_builddir:?}" "${CC:?}" "${NVCC?}" "${NVCC_GENCODE?}" "${SANITIZER_FLAGS?}" \
+  "${PKG_CONFIG?}" "${MAKE:?}" "${prefix?}" "${libdir:?}" "${includedir?}" "${pkgconfigdir?}"
+
+if [ -z "$PKG_CONFIG" ] || ! command -v "${PKG_CONFIG%% *}" >/dev/null; then
+  echo "skipped: no pkg-config"
+  exit 77
+fi
+
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+root=$tmp/root
+builddir=$(cd "$top_builddir" && pwd)
+
+# This make is tested by the outer make; it is not part of the outer job pool.
+unset MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES
+# make_copy TARGET: install or uninstall. libtool links again in the build folder, so the tests take turns.
+make_copy() {
+  if ! (
+    ! command -v flock >/dev/null || flock 9
+    $MAKE -C "$builddir" "$1" DESTDIR="$root"
+  ) >"$tmp/log" 2>&1 9>"$builddir/tests/installed_copy.lock"; then
+    cat "$tmp/log"
+    echo "FAILED: make $1"
+    exit 1
+  fi
+}
+make_copy install
+
+export PKG_CONFIG_PATH=$root$pkgconfigdir
+# pc MODULE OPTIONS... [-- DEFINED_VARIABLES]: the flags for the copy in $root.
+pc() {
+  "$PKG_CONFIG" --define-variable=prefix="$root$prefix" \
+    --define-variable=libdir="${pc_libdir:-$root$libdir}" \
+    --define-variable=includedir="$root$includedir" "$@"
+}
+
+say() { echo "== $*"; }
+build() {
+  say "$*"
+  "$@"
+}
+
+read -ra cc <<<"$CC $SANITIZER_FLAGS"
+read -ra nvcc <<<"$NVCC $NVCC_GENCODE -Wno-deprecated-gpu-targets"
+
+# The commands the package offers, from the copy.
+LD_LIBRARY_PATH=$root$libdir${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+export LD_LIBRARY_PATH
+
+# Below these names a command of a document calls the programs of this build.
+user_commands() {
+  cc[0]=$(type -P "${cc[0]}")
+  PKG_CONFIG=$(type -P "$PKG_CONFIG")
+  [ -z "$NVCC" ] || nvcc[0]=$(type -P "${nvcc[0]}")
+  cc() { build "${cc[@]}" -Wall -Wextra -Werror "$@"; }
+  nvcc() { build "${nvcc[@]}" "$@"; }
+  pkg-config() { pc "$@"; }
+}
