@@ -48,9 +48,8 @@ for block in "$tmp/blocks"/*.sh; do
   fi
 done
 
+nvcc+=(-Xcompiler '-Wall,-Wextra' -Werror all-warnings)
 user_commands
-nvcc() { build "${nvcc[@]}" -Xcompiler -Wall,-Wextra -Werror all-warnings "$@" >&2; }
-cc() { build "${cc[@]}" -Wall -Wextra -Werror "$@" >&2; }
 awk() { $AWK "$@"; }
 read -ra flags < <(pc --cflags --libs cuatomic)
 
@@ -72,8 +71,13 @@ for ((n = 1; n <= blocks; n++)); do
       rm "$expected"
     fi
   fi
+  # set -e has no effect in a condition
+  set +e
   # shellcheck disable=SC1090 # a block of the tutorial
-  (cd "$tmp/user" && set -e && . "$block") >"$tmp/out" || fail "these commands fail: $(cat "$block")"
+  (set -e && cd "$tmp/user" && . "$block") >"$tmp/out"
+  rc=$?
+  set -e
+  [ $rc = 0 ] || fail "these commands fail: $(cat "$block")"
   if [ -f "$expected" ]; then
     diff "$expected" "$tmp/out" || fail "< is the text of the tutorial, > the output of $(cat "$block")"
     compared=$((compared + 1))

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Sourced by the tests of an installed copy: installs the build below $root, in the folder $tmp, and sets what a user has
-# who builds a program: pc, the compilers cc and nvcc, and the path of the loader.
+# Sourced by the tests of an installed copy. Installs the build below $root, in the folder $tmp, and sets the variables and
+# functions that build a program against the copy: pc, cc, nvcc, LD_LIBRARY_PATH.
 : "${top_srcdir:?}" "${top_builddir:?}" "${CC:?}" "${NVCC?}" "${NVCC_GENCODE?}" "${SANITIZER_FLAGS?}" \
   "${PKG_CONFIG?}" "${MAKE:?}" "${prefix?}" "${libdir:?}" "${includedir?}" "${pkgconfigdir?}"
 
@@ -15,7 +15,7 @@ trap 'rm -rf "$tmp"' EXIT
 root=$tmp/root
 builddir=$(cd "$top_builddir" && pwd)
 
-# This make is tested by the outer make; it is not part of the outer job pool.
+# The inner make does not belong to the job pool of the outer make.
 unset MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES
 # make_copy TARGET: install or uninstall. libtool links again in the build folder, so the tests take turns.
 make_copy() {
@@ -31,7 +31,7 @@ make_copy() {
 make_copy install
 
 export PKG_CONFIG_PATH=$root$pkgconfigdir
-# pc MODULE OPTIONS... [-- DEFINED_VARIABLES]: the flags for the copy in $root.
+# pc OPTIONS... MODULE: pkg-config with the folders of the copy.
 pc() {
   "$PKG_CONFIG" --define-variable=prefix="$root$prefix" \
     --define-variable=libdir="${pc_libdir:-$root$libdir}" \
@@ -47,16 +47,16 @@ build() {
 read -ra cc <<<"$CC $SANITIZER_FLAGS"
 read -ra nvcc <<<"$NVCC $NVCC_GENCODE -Wno-deprecated-gpu-targets"
 
-# The commands the package offers, from the copy.
+# For programs that are linked with the copy, and the installed commands.
 LD_LIBRARY_PATH=$root$libdir${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 export LD_LIBRARY_PATH
 
-# Below these names a command of a document calls the programs of this build.
+# Makes the commands of a document call the programs of this build.
 user_commands() {
   cc[0]=$(type -P "${cc[0]}")
   PKG_CONFIG=$(type -P "$PKG_CONFIG")
   [ -z "$NVCC" ] || nvcc[0]=$(type -P "${nvcc[0]}")
-  cc() { build "${cc[@]}" -Wall -Wextra -Werror "$@"; }
-  nvcc() { build "${nvcc[@]}" "$@"; }
+  cc() { build "${cc[@]}" -Wall -Wextra -Werror "$@" >&2; }
+  nvcc() { build "${nvcc[@]}" "$@" >&2; }
   pkg-config() { pc "$@"; }
 }
