@@ -33,7 +33,7 @@ names=$(sed -n 's/^`\([a-z]*\.[a-z]*\)`:$/\1/p' "$tutorial")
 [ "$(grep -cE '^```(c|cuda)$' "$tutorial")" = "$(grep -cE '^`[a-z.]+`(, continued)?:$' "$tutorial")" ] ||
   fail "a listing has no name"
 for chapter in 1 2 3 4 5 6; do
-  sed -n "/^## $chapter\. /,/^## /p" "$tutorial" | grep -q '^cc ' || fail "chapter $chapter has no C program"
+  sed -n "/^## $chapter\. /,/^## /p" "$tutorial" | grep '^cc ' >/dev/null || fail "chapter $chapter has no C program"
 done
 for name in $names; do
   case $name in
