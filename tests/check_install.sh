@@ -10,42 +10,10 @@ set -euo pipefail
   "${libdir:?}" "${includedir?}" "${pkgconfigdir?}" "${docdir:?}" "${ZLIB_LIBS?}" "${AWK:?}" "${MPICC?}" "${MPIRUN?}" \
   "${PYTHON:?}" "${INSTALL_PYTHON:?}" "${pythondir?}"
 
-if [ -z "$PKG_CONFIG" ] || ! command -v "${PKG_CONFIG%% *}" >/dev/null; then
-  echo "skipped: no pkg-config"
-  exit 77
-fi
-
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
-root=$tmp/root
+# shellcheck source=tests/installed_copy.sh
+. "$top_srcdir/tests/installed_copy.sh"
 here=$(cd "$(dirname "$0")" && pwd)
 examples=$(cd "$top_srcdir/examples" && pwd)
-builddir=$(cd "$top_builddir" && pwd)
-
-# This make is tested by the outer make; it is not part of the outer job pool.
-unset MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES
-if ! $MAKE -C "$builddir" install DESTDIR="$root" >"$tmp/log" 2>&1; then
-  cat "$tmp/log"
-  echo "FAILED: make install"
-  exit 1
-fi
-
-export PKG_CONFIG_PATH=$root$pkgconfigdir
-# pc MODULE OPTIONS... [-- DEFINED_VARIABLES]: the flags for the copy in $root.
-pc() {
-  "$PKG_CONFIG" --define-variable=prefix="$root$prefix" \
-    --define-variable=libdir="${pc_libdir:-$root$libdir}" \
-    --define-variable=includedir="$root$includedir" "$@"
-}
-
-say() { echo "== $*"; }
-build() {
-  say "$*"
-  "$@"
-}
-
-read -ra cc <<<"$CC $SANITIZER_FLAGS"
-read -ra nvcc <<<"$NVCC $NVCC_GENCODE -Wno-deprecated-gpu-targets"
 
 version=$(pc --modversion cuatomic)
 [ "$version" = "$(pc --modversion cuatomic-device)" ]
@@ -67,10 +35,6 @@ if find "$root" -name '*.3' ! -name 'cua_*' ! -name 'CUA_*' | grep .; then
   echo "FAILED: manual pages that are not of cuatomic"
   exit 1
 fi
-
-# The commands the package offers, from the copy.
-LD_LIBRARY_PATH=$root$libdir${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-export LD_LIBRARY_PATH
 
 read -ra flags < <(pc --cflags cuatomic) || true
 read -ra libs < <(pc --libs cuatomic) || true
@@ -146,13 +110,7 @@ if [ "$(ls "$tmp/readme"/*.command | wc -l)" != "$(grep -c '^```c$' "$top_srcdir
   echo "FAILED: a program of README.md has no command, or none of them is of an exact sum"
   exit 1
 fi
-# for the README's commands: they call the programs, not these functions
-cc[0]=$(type -P "${cc[0]}")
-PKG_CONFIG=$(type -P "$PKG_CONFIG")
-[ -z "$NVCC" ] || nvcc[0]=$(type -P "${nvcc[0]}")
-cc() { build "${cc[@]}" -Wall -Wextra -Werror "$@"; }
-nvcc() { build "${nvcc[@]}" "$@"; }
-pkg-config() { pc "$@"; }
+user_commands
 for command in "$tmp/readme"/*.command; do
   program=${command%.command}
   if [ -f "$program.cu" ]; then
@@ -250,7 +208,7 @@ build "${cc[@]}" "${flags[@]}" -c "$here/install_host.c" -o "$tmp/uninstalled.o"
 )
 
 say "make uninstall"
-$MAKE -C "$builddir" uninstall DESTDIR="$root" >"$tmp/log" 2>&1 || { cat "$tmp/log"; exit 1; }
+make_copy uninstall
 # no file, and no folder that other packages would not have made
 left=$(find "$root" ! -type d -o -type d \( -name cuatomic -o -path '*/cuatomic/*' -o -path "$root$docdir" \
   -o -path "$root$docdir/*" \))
@@ -260,12 +218,9 @@ if [ -n "$left" ]; then
   exit 1
 fi
 # a user's own file beside our files remains
-if ! $MAKE -C "$builddir" install DESTDIR="$root" >"$tmp/log" 2>&1; then
-  cat "$tmp/log"
-  exit 1
-fi
+make_copy install
 echo mine >"$root$docdir/mine"
-$MAKE -C "$builddir" uninstall DESTDIR="$root" >"$tmp/log" 2>&1 || { cat "$tmp/log"; exit 1; }
+make_copy uninstall
 if [ "$(cat "$root$docdir/mine")" != mine ] || [ "$(find "$root$docdir" | wc -l)" != 2 ]; then
   echo "FAILED: make uninstall and a file of the user's own"
   exit 1
