@@ -9,6 +9,10 @@
 #ifndef CUATOMIC_PORT_CUDA_H
 #define CUATOMIC_PORT_CUDA_H
 
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 700
+#error "cuatomic needs compute capability 7.0 or newer: compile with nvcc -arch=native or -arch=sm_70"
+#endif
+
 /* Some instructions need a version of nvcc, besides the architecture. */
 #define CUA__NVCC(major, minor)                                                                    \
 	(__CUDACC_VER_MAJOR__ > (major) ||                                                         \
