@@ -38,7 +38,7 @@ done
 for name in $names; do
   case $name in
   *.c) grep -q "^cc $name " "$tmp/blocks"/*.sh || fail "no command compiles $name" ;;
-  *.cu) grep -q "^nvcc $name " "$tmp/blocks"/*.sh || fail "no command compiles $name" ;;
+  *.cu) grep -q "^nvcc -arch=native $name " "$tmp/blocks"/*.sh || fail "no command compiles $name" ;;
   esac
 done
 for block in "$tmp/blocks"/*.sh; do
@@ -50,6 +50,7 @@ done
 
 nvcc+=(-Xcompiler '-Wall,-Wextra' -Werror all-warnings)
 user_commands
+nvcc() { build "${nvcc[@]}" "${@:2}" >&2; } # the architectures of this build instead of -arch=native
 awk() { $AWK "$@"; }
 read -ra flags < <(pc --cflags --libs cuatomic)
 
