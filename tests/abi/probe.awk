@@ -2,9 +2,9 @@
 # Reads public headers and writes a C file with a variable for each named type that a program compiles in: the locks,
 # cursors, entries and results of inline functions, which no function of the library takes.
 # -v form=suppress writes a suppression for abidiff instead: a struct with struct_size may grow at its end.
-FNR == 1 && form != "suppress" {
+FNR == 1 && form != "suppress" && FILENAME !~ "/(detail|port)/[^/]*$" {
 	name = FILENAME
-	sub(/.*include\/cuatomic\//, "", name)
+	sub(/.*\//, "", name)
 	print "#include <cuatomic/" name ">"
 }
 /^(struct|enum|union) cua_[a-z0-9][a-z0-9_]* \{$/ {
