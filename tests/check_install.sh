@@ -8,7 +8,7 @@ set -euo pipefail
 : "${top_srcdir:?}" "${top_builddir:?}" "${CC:?}" "${NVCC?}" "${NVCC_GENCODE?}" \
   "${CUDA_LIBDIR?}" "${SANITIZER_FLAGS?}" "${PKG_CONFIG?}" "${MAKE:?}" "${prefix?}" \
   "${libdir:?}" "${includedir?}" "${pkgconfigdir?}" "${docdir:?}" "${ZLIB_LIBS?}" "${AWK:?}" "${MPICC?}" "${MPIRUN?}" \
-  "${PYTHON:?}" "${INSTALL_PYTHON:?}" "${pythondir?}"
+  "${PYTHON:?}" "${MANDOC?}" "${CMARK?}" "${htmldir:?}" "${INSTALL_PYTHON:?}" "${pythondir?}"
 
 # shellcheck source=tests/installed_copy.sh
 . "$top_srcdir/tests/installed_copy.sh"
@@ -206,6 +206,19 @@ build "${cc[@]}" "${flags[@]}" -c "$here/install_host.c" -o "$tmp/uninstalled.o"
   [ -z "$CUDA_LIBDIR" ] || export LD_LIBRARY_PATH=$CUDA_LIBDIR
   ./uninstalled "$version"
 )
+
+if [ -n "$MANDOC" ] && [ -n "$CMARK" ]; then
+  say "make install-html"
+  $MAKE -C "$builddir" install-html DESTDIR="$root" >"$tmp/log" 2>&1 || { cat "$tmp/log"; exit 1; }
+  # the files of an earlier release are removed
+  echo old >"$root$htmldir/old.html"
+  echo old.html >>"$root$htmldir/files.txt"
+  $MAKE -C "$builddir" install-html DESTDIR="$root" >"$tmp/log" 2>&1 || { cat "$tmp/log"; exit 1; }
+  if [ ! -f "$root$htmldir/index.html" ] || [ -f "$root$htmldir/old.html" ]; then
+    echo "FAILED: make install-html"
+    exit 1
+  fi
+fi
 
 say "make uninstall"
 make_copy uninstall

@@ -251,6 +251,15 @@ function declaration(lines, first, last,   i, n, name, head, anchors, list, show
 			print tag, "struct", file >>types
 			public = tag
 		}
+	} else if (head ~ /^#define CUA_[A-Z]+_LIST\(X\)/) {
+		gsub(/[ \t]+\\/, " \\", head)
+		while (match(lines, /X\(CUA_[A-Z_]+/)) {
+			tag = substr(lines, RSTART + 2, RLENGTH - 2)
+			lines = substr(lines, RSTART + RLENGTH)
+			print tag, "constant", file >>types
+			public = public " " tag
+		}
+		lines = head
 	} else if (head ~ /^#/) {
 		if (head ~ /\\\n/) {
 			sub(/ *\\\n.*/, "", head)
@@ -324,7 +333,7 @@ function constants(s,   out, name)
 function aligned(s,   n, i, lines, out, least, cut)
 {
 	n = split(s, lines, "\n")
-	if (n > 1 && s !~ /\{/ && (i = index(lines[1], "("))) {
+	if (n > 1 && s !~ /\{|^#/ && (i = index(lines[1], "("))) {
 		least = 99
 		for (k = 2; k <= n; k++) {
 			lines[k] = spaces(lines[k])

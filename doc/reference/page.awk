@@ -213,6 +213,11 @@ END {
 			else
 				sub(/src="[^"]*"/, "src=\"" to "\" loading=\"lazy\"", tag)
 		}
+		# another form of the image that follows
+		if (name == "source") {
+			body = body text
+			continue
+		}
 		if (name == "table" && kind == "document")
 			tag = "div class=\"wide\"><table>"
 		if (name == "/table" && kind == "document")

@@ -137,7 +137,7 @@ document() {
 }
 # addressed FILE: the files of the source tree that a document links
 addressed() {
-	tr '<' '\n' <"$tmp/page/$(document "$1")" | sed -n 's/^\(a href\|img src\)="\([^":#]*\)["#].*/\2/p' |
+	tr '<' '\n' <"$tmp/page/$(document "$1")" | sed -n 's/^\(a\|img\) .*\(href\|src\)="\([^":#]*\)["#].*/\3/p' |
 		grep -v '^[a-z]*:' | sort -u | while read -r target; do
 			[ -z "$target" ] || (cd "$source/$(dirname "$1")" && cd "$(dirname "$target")" 2>/dev/null &&
 				[ -f "${target##*/}" ] && echo "$PWD/${target##*/}")
@@ -198,7 +198,7 @@ $AWK -v man="$tmp/man" -v anchors="$tmp/anchors" -v headers="$tmp/headers" -v ty
 		while ((getline line <anchors) > 0) {
 			split(line, part, " ")
 			at[part[1], part[2]]
-			if (!(part[2] in first))
+			if (part[3] != "-" && !(part[2] in first))
 				first[part[2]] = part[1] "#" part[2]
 		}
 		while ((getline line <headers) > 0) {
@@ -257,7 +257,18 @@ while IFS='|' read -r page name lead _; do
 	framed "$page" man "$name" "$name <small>$lead</small>" "" "$lead"
 done <"$tmp/man"
 while read -r header page; do
-	lead=$(sed -n 's/<[^>]*>//g; /^$/d; s/:.*//; s/\. .*//; s/\.$//; p; q' "$tmp/page/$page")
+	# the first sentence
+	lead=$($AWK '
+		{ all = all " " $0 }
+		/<\/p>/ { exit }
+		END {
+			gsub(/<[^>]*>/, "", all)
+			gsub(/^ +| +$/, "", all)
+			sub(/\. .*/, "", all)
+			sub(/\.$/, "", all)
+			gsub(/\|/, "", all)
+			print all
+		}' "$tmp/page/$page")
 	framed "$page" header "$header" "&lt;$header&gt;" "" "$lead"
 done <"$tmp/headers"
 for file in $documents; do
@@ -290,10 +301,19 @@ framed synchronization.html contracts "Synchronization" "Synchronization" "" "th
 
 # ---- index and search ----
 
+# listed WITHOUT [WITH]: a list of documents, by patterns of their pages
+listed() {
+	echo "<ul>"
+	$AWK -F '|' -v without="${1:-^$}" -v with="${2:-.}" '
+		$4 == "document" && $1 ~ with && $1 !~ without { print "<li><a href=\"" $1 "\">" $2 "</a></li>" }' "$tmp/list"
+	echo "</ul>"
+}
+
 {
 	$AWK '/^\.SH NAME/ { getline; sub(/.*\\- /, ""); print "<p class=\"lead\">A C library of " $0 ".</p>"; exit }' doc/cuatomic.7
 	echo "<ul class=\"start\">"
 	echo "<li><a href=\"README.html\">Introduction</a> and first programs</li>"
+	[ ! -f "$out/tutorial.html" ] || echo "<li><a href=\"tutorial.html\">Tutorial</a></li>"
 	echo "<li><a href=\"cuatomic.7.html\">cuatomic(7)</a>: overview, errors, contexts and backends</li>"
 	echo "<li><a href=\"cuatomic_memory_order.7.html\">cuatomic_memory_order(7)</a>: orders, scopes, progress</li>"
 	echo "<li><a href=\"synchronization.html\">Synchronization</a>: the calls that may run concurrently</li>"
@@ -310,9 +330,14 @@ framed synchronization.html contracts "Synchronization" "Synchronization" "" "th
 	echo "<table class=\"list\"><thead><tr><th scope=\"col\">Header</th><th scope=\"col\">Contents</th></tr></thead><tbody>"
 	$AWK -F '|' '$4 == "header" { print "<tr><td><a href=\"" $1 "\">" $2 "</a></td><td>" $3 "</td></tr>" }' "$tmp/list"
 	echo "</tbody></table>"
-	echo "<h2 id=\"documents\">Documents</h2><ul>"
-	$AWK -F '|' '$4 == "document" && $1 !~ /^lab-notes-/ { print "<li><a href=\"" $1 "\">" $2 "</a></li>" }' "$tmp/list"
-	echo "</ul>"
+	echo "<h2 id=\"documents\">Documents</h2>"
+	listed '^examples-|^lab-notes|^HACKING|^CONTRIBUTING|^README'
+	! grep -q '^examples-.*|document$' "$tmp/list" || {
+		echo "<h2 id=\"examples\">Examples</h2>"
+		listed '' '^examples-'
+	}
+	echo "<h2 id=\"development\">Development</h2>"
+	listed '' '^HACKING|^CONTRIBUTING|^lab-notes[.]'
 } >"$tmp/page/index.html"
 framed index.html index cuatomic "cuatomic $version" "" ""
 {
