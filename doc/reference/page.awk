@@ -186,8 +186,10 @@ END {
 		if (name == "a" && tag ~ /href=/ && kind == "document") {
 			href = attribute(tag, "href")
 			to = resolved(href)
-			if (to == "") {
-				print self ": " href >"/dev/stderr"
+			if (to == "" || to ~ /^-/) {
+				# a folder has no page
+				if (to == "")
+					print self ": " href >"/dev/stderr"
 				dropped = 1
 				body = body text
 				continue

@@ -135,12 +135,18 @@ document() {
 	*) echo "${1%.md}" | sed 's:^doc/::; s:/:-:g; s:$:.html:' ;;
 	esac
 }
-# addressed FILE: the files of the source tree that a document links
+# addressed FILE: the files of the source tree that a document links, and the folders, with a slash
 addressed() {
 	tr '<' '\n' <"$tmp/page/$(document "$1")" | sed -n 's/^\(a\|img\) .*\(href\|src\)="\([^":#]*\)["#].*/\3/p' |
 		grep -v '^[a-z]*:' | sort -u | while read -r target; do
-			[ -z "$target" ] || (cd "$source/$(dirname "$1")" && cd "$(dirname "$target")" 2>/dev/null &&
-				[ -f "${target##*/}" ] && echo "$PWD/${target##*/}")
+			[ -z "$target" ] || (
+				cd "$source/$(dirname "$1")"
+				if [ -d "$target" ]; then
+					cd "$target" && echo "$PWD/"
+				elif [ -f "$target" ]; then
+					cd "$(dirname "$target")" && echo "$PWD/${target##*/}"
+				fi
+			)
 		done
 }
 cd "$source"
@@ -149,6 +155,15 @@ for file in $documents; do
 	page=$(document "$file")
 	echo "$file $page" >>"$tmp/paths"
 	$CMARK -e table -e strikethrough -e autolink --unsafe "$file" >"$tmp/page/$page"
+done
+echo "doc index.html#documents" >>"$tmp/paths"
+for file in $documents; do
+	case $file in
+	examples/*)
+		echo "examples index.html#examples" >>"$tmp/paths"
+		echo "${file%/*} $(document "$file")" >>"$tmp/paths"
+		;;
+	esac
 done
 for header in $headers; do
 	echo "include/$header $(echo "$header" | tr / -).html" >>"$tmp/paths"
@@ -160,8 +175,9 @@ done
 for file in $documents; do
 	addressed "$file"
 done | sort -u | sed "s:^$source/::" | while read -r file; do
-	! grep -q "^$file " "$tmp/paths" || continue
+	! grep -q "^${file%/} " "$tmp/paths" || continue
 	case $file in
+	*/) echo "${file%/} -" >>"$tmp/paths" ;;
 	*.svg | *.png)
 		cp "$file" "$out/${file##*/}"
 		chmod 644 "$out/${file##*/}"
