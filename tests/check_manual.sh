@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 # Every public function and every macro that makes or holds code has a manual page: its name is in the NAME of a
 # page, or in a family that is there, and `make install` links it to that page. And no page has a name that the
-# headers do not have. Each page names the release and its date, and its examples keep their indentation.
+# headers do not have. cuatomic(7) lists all pages and headers. Each page names the release and its date, and its
+# examples keep their indentation.
 #
 # A family shares the name of its plain form: cua_atomic_fetch_add stands for cua_atomic_fetch_add_explicit_u32 and
 # for cua_atomic_fetch_add_explicit_complex_f64.
@@ -119,6 +120,24 @@ while read -r name page; do
     failed=1
   fi
 done <"$tmp/links"
+
+# ---- the overview ----
+
+for page in "$doc"/*.[137]; do
+  name=$(basename "$page")
+  [ "$name" = cuatomic.7 ] || sed -n '/^\.SH SEE ALSO/,$p' "$doc/cuatomic.7" |
+    grep -qxE "\.BR ${name%.*} \(${name##*.}\),?" || {
+    echo "FAILED: cuatomic(7) does not list $name"
+    failed=1
+  }
+done
+for header in "$top_srcdir"/include/cuatomic/*.h; do
+  header=cuatomic/$(basename "$header")
+  sed -n '/^\.TS/,/^\.TE/p' "$doc/cuatomic.7" | grep -qF "|$header|" || [ "$header" = cuatomic/port.h ] || {
+    echo "FAILED: cuatomic(7) does not list $header"
+    failed=1
+  }
+done
 
 # ---- release and date ----
 
