@@ -9,6 +9,7 @@ import contextlib
 import hashlib
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -64,6 +65,20 @@ def check_rpm():
     assert "pkgconfig(jansson) >= %s\n" % JANSSON in SPEC
     assert re.search(r"^%%changelog\n\* .* - %s-\d+$" % re.escape(VERSION), SPEC, re.M), "%changelog"
     check_options(re.sub(r"(?m)^#.*$", "", SPEC), "rpm")
+    if not shutil.which("rpmspec"):
+        print("rpmspec is not installed: the conditions of the spec are not evaluated")
+        return
+    for condition, present, absent in (
+        ("--without cuda", "--without-cuda", "--with-cuda "),
+        ("--with cuda", "--with-cuda --with-cuda-arch=all-major", "--without-cuda"),
+        ("--with mpi", "%files openmpi-devel", "--without-mpi"),
+        ("--without mpi", "--without-mpi", "%files openmpi"),
+        ("--without check", "%install", "make check"),
+        ("--without html", "%install", "install-html"),
+    ):
+        command = ["rpmspec", "--parse", *condition.split(), "rpm/cuatomic.spec"]
+        parsed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        assert present in parsed and absent not in parsed, condition
 
 
 # ---- Spack ----
