@@ -1,19 +1,18 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # Install into an empty folder, then build programs against that copy with the
-# flags that pkg-config gives and nothing else, as a user does.
+# flags that pkg-config gives and nothing else, as a user does. check_examples.sh builds the examples.
 set -euo pipefail
 
 # Set by `make check`.
 : "${top_srcdir:?}" "${top_builddir:?}" "${CC:?}" "${NVCC?}" "${NVCC_GENCODE?}" \
   "${CUDA_LIBDIR?}" "${SANITIZER_FLAGS?}" "${PKG_CONFIG?}" "${MAKE:?}" "${prefix?}" \
-  "${libdir:?}" "${includedir?}" "${pkgconfigdir?}" "${docdir:?}" "${ZLIB_LIBS?}" "${AWK:?}" "${MPICC?}" "${MPIRUN?}" \
+  "${libdir:?}" "${includedir?}" "${pkgconfigdir?}" "${docdir:?}" "${AWK:?}" "${MPICC?}" "${MPIRUN?}" \
   "${PYTHON:?}" "${MANDOC?}" "${CMARK?}" "${htmldir:?}" "${INSTALL_PYTHON:?}" "${pythondir?}"
 
 # shellcheck source=tests/installed_copy.sh
 . "$top_srcdir/tests/installed_copy.sh"
 here=$(cd "$(dirname "$0")" && pwd)
-examples=$(cd "$top_srcdir/examples" && pwd)
 
 version=$(pc --modversion cuatomic)
 [ "$version" = "$(pc --modversion cuatomic-device)" ]
@@ -48,15 +47,6 @@ fi
 if [ -f "$root$libdir/libcuatomic.so" ]; then
   build "${cc[@]}" -Wall -Wextra "${flags[@]}" "$here/install_host.c" "${libs[@]}" -o "$tmp/host"
   "$tmp/host" "$version"
-  build "${cc[@]}" -Wall -Wextra "${flags[@]}" "$examples/sum.c" "${libs[@]}" -o "$tmp/sum"
-  "$tmp/sum"
-  build "${cc[@]}" -Wall -Wextra "${flags[@]}" "$root$docdir"/examples/group-by/*.c "${libs[@]}" -o "$tmp/group-by"
-  [ "$("$tmp/group-by" -c k v <<<$'k,v\nb,1\na,2\nb,3' 2>"$tmp/said")" = $'k,count,sum,mean,min,max,variance\na,1,2,2,2,2,\nb,2,4,2,1,3,2' ]
-  if [ -n "$ZLIB_LIBS" ]; then
-    build "${cc[@]}" -Wall -Wextra "${flags[@]}" "$root$docdir"/examples/kmer-count/*.c "${libs[@]}" -lz -pthread \
-      -o "$tmp/kmer-count"
-    [ "$("$tmp/kmer-count" -k 3 -d - - <<<$'>a\nACGTT')" = $'AAC 1\nACG 2' ]
-  fi
   if [ -f "$root$libdir/libcuatomic-mpi.so" ]; then
     read -ra mpi_flags < <(pc --cflags cuatomic-mpi)
     read -ra mpi_libs < <(pc --libs cuatomic-mpi)
@@ -149,17 +139,6 @@ if [ -n "$NVCC" ]; then
   0 | 77) ;;
   *) echo "FAILED: install_device exits $rc"; exit 1 ;;
   esac
-  # nvcc takes the library's flags as gcc does.
-  for example in dot assembly; do
-    if [ -f "$root$libdir/libcuatomic.so" ]; then
-      build "${nvcc[@]}" "${flags[@]}" "$examples/$example.cu" "${libs[@]}" -o "$tmp/$example"
-    else
-      build "${nvcc[@]}" "${flags[@]}" "$examples/$example.cu" "${static_libs[@]}" -o "$tmp/$example"
-    fi
-    if [ $rc = 0 ]; then
-      "$tmp/$example"
-    fi
-  done
 fi
 
 package=$root$pythondir/cuatomic

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Sums and dot products from plain C, on the GPU, or without a GPU on the CPU.
- *
- *     cc sum.c $(pkg-config --cflags --libs cuatomic) -o sum
- */
+/* Sums and dot products from plain C, on the GPU, or without a GPU on the CPU. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -14,7 +10,7 @@
 static void check(enum cua_status status, const char *what)
 {
 	if (status != CUA_OK) {
-		fprintf(stderr, "%s: %s\n", what, cua_strerror(status));
+		fprintf(stderr, "sum: %s: %s\n", what, cua_strerror(status));
 		exit(1);
 	}
 }

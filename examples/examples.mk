@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: MIT
+# Builds the examples against the installed cuatomic that pkg-config finds. This is the Makefile of the installed folder:
+#
+#     cp -r /usr/share/doc/cuatomic/examples .
+#     make -C examples              all programs, each in its folder
+#     make -C examples dot          one of them
+#     make -C examples CUDA=        the programs in CUDA too by the C compiler, for the CPU
+#
+# CC, CFLAGS, NVCC, NVCCFLAGS, PKG_CONFIG     the tools, for example PKG_CONFIG='pkg-config --static'
+# CUDA                                        empty: nvcc is not used [yes, if there is nvcc]
+CFLAGS ?= -O2 -g
+NVCCFLAGS ?= -O2
+PKG_CONFIG ?= pkg-config
+NVCC ?= $(or $(shell command -v nvcc),$(wildcard /usr/local/cuda/bin/nvcc))
+CUDA ?= $(NVCC)
+
+c_programs := group-by sum
+cuda_programs := assembly dot
+skipped :=
+
+has = $(shell $(PKG_CONFIG) --exists $(1) && echo yes)
+ifneq ($(call has,cuatomic),yes)
+$(error $(PKG_CONFIG) does not find cuatomic: PKG_CONFIG_PATH has to name the folder of cuatomic.pc)
+endif
+ifeq ($(call has,zlib),yes)
+c_programs += kmer-count
+else
+skipped += kmer-count
+endif
+flags_kmer-count := $(shell $(PKG_CONFIG) --cflags zlib 2>/dev/null)
+libs_kmer-count := $(shell $(PKG_CONFIG) --libs zlib 2>/dev/null)
+flags := $(shell $(PKG_CONFIG) --cflags cuatomic)
+libs := $(shell $(PKG_CONFIG) --libs cuatomic) -lpthread
+
+programs := $(c_programs) $(cuda_programs)
+c_files := $(foreach p,$(c_programs),$(p)/$(p))
+cuda_files := $(foreach p,$(cuda_programs),$(p)/$(p))
+
+.PHONY: all clean $(programs) $(skipped)
+all: $(programs) $(skipped)
+$(skipped):
+	@echo "$@ is skipped: pkg-config does not find its library, zlib"
+clean:
+	rm -f $(c_files) $(cuda_files)
+.SECONDEXPANSION:
+$(programs): $$@/$$@
+$(c_files): $$(wildcard $$(@D)/*.[ch])
+	$(CC) -std=gnu11 -Wall -Wextra $(CFLAGS) $(flags_$(@D)) $(flags) $(filter %.c,$^) $(LDFLAGS) $(libs_$(@D)) $(libs) -o $@
+$(cuda_files): $$@.cu
+ifneq ($(CUDA),)
+	$(NVCC) $(NVCCFLAGS) $(flags) $< $(libs) -o $@
+else
+	$(CC) -std=gnu11 -Wall -Wextra $(CFLAGS) $(flags) -x c $< -x none $(LDFLAGS) $(libs) -o $@
+endif
