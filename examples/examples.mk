@@ -14,7 +14,7 @@ PKG_CONFIG ?= pkg-config
 NVCC ?= $(or $(shell command -v nvcc),$(wildcard /usr/local/cuda/bin/nvcc))
 CUDA ?= $(NVCC)
 
-c_programs := group-by sum
+c_programs := group-by log-dedup sum
 cuda_programs := assembly dot
 skipped :=
 

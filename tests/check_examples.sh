@@ -1,0 +1,214 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# The examples as a user builds them: their installed sources, by the installed Makefile, against the installed library.
+# Runs the commands of each README and compares the output, and compares the programs with independent results.
+# check_group_by_example.sh and check_kmer_count.sh test these two programs.
+#
+# CUA_REQUIRE_GPU   a machine without a GPU is an error
+set -uo pipefail
+
+# Set by `make check`.
+: "${top_srcdir:?}" "${top_builddir:?}" "${CC:?}" "${NVCC?}" "${NVCC_GENCODE?}" "${SANITIZER_FLAGS?}" "${PKG_CONFIG?}" \
+  "${MAKE:?}" "${prefix?}" "${libdir:?}" "${includedir?}" "${pkgconfigdir?}" "${AWK:?}" "${PYTHON:?}"
+
+if [ -z "$PKG_CONFIG" ] || ! command -v "${PKG_CONFIG%% *}" >/dev/null; then
+  echo "skipped: no pkg-config"
+  exit 77
+fi
+
+# shellcheck source=/dev/null
+. "$top_srcdir/tests/example_runs.sh"
+
+export LC_ALL=C
+source=$(cd "$top_srcdir" && pwd)
+folder=$(cd "$top_builddir/examples" && pwd)
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+cd "$tmp" || exit 1
+seed=${CUA_TEST_SEED:-$(($(date +%s) % 1000000))}
+: >stdout >stderr
+
+# ---- build ----
+
+unset MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES
+# the programs in CUDA by the C compiler
+if ! $MAKE -C "$folder" programs examples_nvcc= CFLAGS=-O1 >log 2>&1 || grep 'warning:' log; then
+  cat log
+  echo "FAILED: make programs"
+  exit 1
+fi
+programs=$folder/programs
+installed=$folder/installed
+libraries=$installed$libdir
+static=
+[ -f "$libraries/libcuatomic.so" ] || static=--static
+export PKG_CONFIG_PATH=$installed$pkgconfigdir
+pc="$PKG_CONFIG $static --define-variable=prefix=$installed$prefix --define-variable=libdir=$libraries"
+pc="$pc --define-variable=includedir=$installed$includedir"
+read -ra flags < <($pc --cflags cuatomic)
+read -ra libs < <($pc --libs cuatomic)
+# shellcheck disable=SC2206 # words
+cc=($CC $SANITIZER_FLAGS -std=gnu11 -Wl,-rpath,"$libraries")
+
+# in the second folder, the programs in CUDA by nvcc
+cuda_programs=
+if [ -n "$NVCC" ]; then
+  cuda_programs=$tmp/cuda
+  cp -r "$programs" "$cuda_programs"
+  names="assembly dot"
+  [ -z "${CUA_TEST_QUICK-}" ] || [ -n "${CUA_REQUIRE_GPU-}" ] || names=dot
+  $MAKE -C "$cuda_programs" clean >log
+  # shellcheck disable=SC2086 # words
+  if ! $MAKE -C "$cuda_programs" PKG_CONFIG="$pc" NVCC="$NVCC" CUDA=yes \
+    NVCCFLAGS="$NVCC_GENCODE -Wno-deprecated-gpu-targets -Xlinker -rpath=$libraries" $names >log 2>&1; then
+    cat log
+    echo "FAILED: the programs in CUDA"
+    exit 1
+  fi
+fi
+
+# has NAME: whether the example was built; its library may be missing
+has() { [ -x "$programs/$1/$1" ]; }
+# on BACKEND NAME ARGUMENT...: runs a program on a backend
+on() {
+  local backend=$1 name=$2 path=$programs/$2/$2
+  shift 2
+  if [ "$backend" = cuda ] && [ -f "$cuda_programs/$name/$name.cu" ]; then
+    path=$cuda_programs/$name/$name
+  fi
+  "$path" -b "$backend" "$@"
+}
+
+backends=cpu
+if on cuda log-dedup </dev/null >stdout 2>stderr; then
+  backends="cpu cuda"
+elif [ -n "${CUA_REQUIRE_GPU-}" ]; then
+  fail "no GPU"
+fi
+echo "backends: $backends, seed $seed"
+
+# equal NAME EXPECTED PROGRAM ARGUMENT...: the program prints this file, on each backend. Input is our own.
+equal() {
+  local what=$1 expected=$2 backend
+  shift 2
+  cat >input
+  for backend in $backends; do
+    ends 0 "$what, $backend" on "$backend" "$@" <input && same "$what, $backend" "$expected" stdout
+  done
+}
+# prints NAME LINE PROGRAM ARGUMENT...: the program's last line, on each backend
+prints() {
+  local what=$1 line=$2 backend
+  shift 2
+  for backend in $backends; do
+    ends 0 "$what, $backend" on "$backend" "$@" || continue
+    [ "$(tail -n 1 stdout)" = "$line" ] || fail "$what, $backend: the last line is not: $line"
+  done
+}
+# error STATUS NAME PATTERN PROGRAM ARGUMENT...
+error() {
+  local status=$1 what=$2 pattern=$3
+  shift 3
+  ends "$status" "$what" "$programs/$1/$@" && one_error "$what" "$1" "$pattern"
+}
+# errors PROGRAM ARGUMENT...: the errors of every program with options. The last argument is replaced by a file.
+errors() {
+  local name=$1
+  shift
+  error 2 "$name: unknown backend" "-b tpu: choose cpu" "$name" -b tpu
+  error 1 "$name: missing file" "$tmp/missing: No such file" "$name" "$tmp/missing" "$@"
+  error 1 "$name: folder" "$tmp: .*(directory|Read Error)" "$name" "$tmp" "$@"
+  CUDA_VISIBLE_DEVICES='' ends 1 "$name: no GPU" "$programs/$name/$name" -b cuda "$good" "$@"
+  grep -q "^$name: CUDA: " stderr || fail "$name: no GPU: no such message"
+}
+
+# ---- the commands and outputs of each README ----
+
+# The README again, with the output of its commands in a folder.
+readme_again() {
+  local folder=$1 block=text line
+  while IFS= read -r line; do
+    case $block/$line in
+    text/'```sh') block=sh ;;
+    text/'```console') block=console ;;
+    text/'```'*) block=other ;;
+    */'```') block=text ;;
+    sh/*) (cd "$folder" && PKG_CONFIG=$pc bash -c "${line/make/$MAKE}") >log 2>&1 </dev/null || cat log ;;
+    'console/$ '*)
+      printf '%s\n' "$line"
+      (cd "$folder" && bash -c "${line#\$ }") 2>&1 </dev/null
+      continue
+      ;;
+    console/*) continue ;;
+    esac
+    printf '%s\n' "$line"
+  done <"$folder/README.md"
+}
+for readme in "$programs"/*/README.md; do
+  name=$(basename "$(dirname "$readme")")
+  has "$name" || {
+    echo "$name was not built"
+    continue
+  }
+  cp "$readme" stderr
+  CUDA_VISIBLE_DEVICES='' readme_again "$programs/$name" >stdout
+  same "$name/README.md" "$readme" stdout
+  passed=$((passed + 1))
+done
+if [ "$backends" != cpu ]; then
+  for name in sum dot assembly; do
+    path=$cuda_programs/$name/$name
+    [ -x "$path" ] || path=$programs/$name/$name
+    ends 0 "$name on the GPU" "$path"
+  done
+fi
+
+# texts: real ones, and bytes that are no text
+cat "$source"/NEWS "$source"/LICENSE "$source"/doc/*.md "$source"/NEWS >real
+head -c 50000 "$programs/sum/sum" >binary
+printf 'no newline\nno newline' >unfinished
+: >empty
+printf '\n\n\n' >newlines
+"$AWK" 'BEGIN { for (i = 0; i < 300000; i++) printf "x"; print ""; for (i = 0; i < 300000; i++) printf "x"; print "y" }' >long
+texts="real unfinished empty newlines long"
+good=$tmp/unfinished
+
+# ---- log-dedup ----
+
+build_weak() {
+  "${cc[@]}" "${flags[@]}" -DWEAK_SEEDS=3 -O1 "$source/examples/log-dedup/log-dedup.c" "${libs[@]}" -o weak
+}
+check_log_dedup() {
+  local text options
+  for text in $texts; do
+    "$AWK" '!seen[$0]++' $text >expected
+    equal "log-dedup $text" expected log-dedup $text </dev/null
+    equal "log-dedup <$text" expected log-dedup -s 1000 <$text
+    ends 0 "log-dedup, equal hashes, $text" ./weak -b cpu -s 5000 $text && same "equal hashes, $text" expected stdout
+    "$AWK" '!n[$0]++ { line[++k] = $0 } END { for (i = 1; i <= k; i++) printf "%7d %s\n", n[line[i]], line[i] }' $text >expected
+    equal "log-dedup -c $text" expected log-dedup -c $text </dev/null
+    "$AWK" '{ key = $0; gsub(/[0-9]+/, "#", key) } !seen[key]++' $text >expected
+    equal "log-dedup -n $text" expected log-dedup -n -s 7000 $text </dev/null
+    "$AWK" '{ key = $0; sub(/^[ \t]*[^ \t]*[ \t]*[^ \t]*/, "", key) } !seen[key]++' $text >expected
+    equal "log-dedup -f 2 $text" expected log-dedup -f 2 $text </dev/null
+  done
+  # awk may not accept NUL: Python is the model of binary lines
+  if [ "$PYTHON" != : ]; then
+    "$PYTHON" -c 'import sys
+t = open("binary", "rb").read()
+t = t[:-1] if t.endswith(b"\n") else t
+sys.stdout.buffer.write(b"".join(l + b"\n" for l in dict.fromkeys(t.split(b"\n"))))' >expected
+    equal "log-dedup binary" expected log-dedup binary </dev/null
+  fi
+  "$AWK" -v seed="$seed" 'BEGIN { srand(seed); for (i = 0; i < 60000; i++) print "line", int(rand() * 30000) }' >many
+  "$AWK" '!seen[$0]++' many >expected
+  equal "log-dedup: growth" expected log-dedup -s 100000 many </dev/null
+  errors log-dedup
+  for options in "-f x" "-s 0" "-z" "a b"; do
+    # shellcheck disable=SC2086 # words
+    ends 2 "log-dedup $options" "$programs/log-dedup/log-dedup" $options
+  done
+}
+if build_weak; then check_log_dedup; else fail "log-dedup: -DWEAK_SEEDS"; fi
+
+all_passed
