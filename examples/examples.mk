@@ -27,8 +27,15 @@ c_programs += kmer-count
 else
 skipped += kmer-count
 endif
+ifeq ($(call has,libpng),yes)
+c_programs += equalize
+else
+skipped += equalize
+endif
 flags_kmer-count := $(shell $(PKG_CONFIG) --cflags zlib 2>/dev/null)
 libs_kmer-count := $(shell $(PKG_CONFIG) --libs zlib 2>/dev/null)
+flags_equalize := $(shell $(PKG_CONFIG) --cflags libpng 2>/dev/null)
+libs_equalize := $(shell $(PKG_CONFIG) --libs libpng 2>/dev/null)
 flags := $(shell $(PKG_CONFIG) --cflags cuatomic)
 libs := $(shell $(PKG_CONFIG) --libs cuatomic) -lpthread
 
@@ -39,7 +46,7 @@ cuda_files := $(foreach p,$(cuda_programs),$(p)/$(p))
 .PHONY: all clean $(programs) $(skipped)
 all: $(programs) $(skipped)
 $(skipped):
-	@echo "$@ is skipped: pkg-config does not find its library, zlib"
+	@echo "$@ is skipped: pkg-config does not find its library, $(if $(filter equalize,$@),libpng,zlib)"
 clean:
 	rm -f $(c_files) $(cuda_files)
 .SECONDEXPANSION:

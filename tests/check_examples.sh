@@ -211,4 +211,39 @@ sys.stdout.buffer.write(b"".join(l + b"\n" for l in dict.fromkeys(t.split(b"\n")
 }
 if build_weak; then check_log_dedup; else fail "log-dedup: -DWEAK_SEEDS"; fi
 
+# ---- equalize ----
+
+check_equalize() {
+  local picture each backend
+  mkdir png
+  "$PYTHON" "$source/tests/equalize_model.py" make png || fail "equalize_model.py"
+  "$programs/equalize/equalize" -s png/sample.png
+  "$programs/equalize/equalize" -s -g png/sample-grey.png
+  for picture in png/*.png; do
+    for each in "" -e; do
+      for backend in $backends; do
+        # shellcheck disable=SC2086 # words
+        ends 0 "equalize $each $picture, $backend" on "$backend" equalize -c $each $picture out.png || continue
+        [ $picture != png/deep.png ] || continue
+        # shellcheck disable=SC2086 # words
+        "$PYTHON" "$source/tests/equalize_model.py" check $each $picture out.png ||
+          fail "equalize $each $picture, $backend"
+      done
+    done
+  done
+  errors equalize out.png
+  head -c 3000 png/sample.png >cut.png
+  error 1 "equalize: truncated" "cut.png: " equalize cut.png out.png
+  error 1 "equalize: no PNG" "real: " equalize real out.png
+  error 1 "equalize: empty" "empty: " equalize empty out.png
+  # stdout has the description of the picture
+  ends 1 "equalize: no folder" "$programs/equalize/equalize" png/one.png none/out.png
+  grep -q '^equalize: none/out.png: No such file' stderr || fail "equalize: no folder: no such message"
+  ends 2 "equalize: one name" "$programs/equalize/equalize" png/one.png
+}
+if has equalize && [ "$PYTHON" != : ]; then
+  good=$programs/equalize/fog.png
+  check_equalize
+fi
+
 all_passed
