@@ -55,7 +55,7 @@ cuda_programs=
 if [ -n "$NVCC" ]; then
   cuda_programs=$tmp/cuda
   cp -r "$programs" "$cuda_programs"
-  names="assembly dot"
+  names="assembly dot neighbours"
   [ -z "${CUA_TEST_QUICK-}" ] || [ -n "${CUA_REQUIRE_GPU-}" ] || names=dot
   $MAKE -C "$cuda_programs" clean >log
   # shellcheck disable=SC2086 # words
@@ -245,5 +245,49 @@ if has equalize && [ "$PYTHON" != : ]; then
   good=$programs/equalize/fog.png
   check_equalize
 fi
+
+# ---- neighbours ----
+
+# the pairs of all particles, by floats; the cutoff is not close to a distance of the lattice
+all_pairs() {
+  "$AWK" -v r="$1" '
+    function apart(a, b) { a -= b; return a > 0.5 ? a - 1 : a < -0.5 ? a + 1 : a }
+    { x[NR] = $1; y[NR] = $2; z[NR] = $3 }
+    END {
+      for (i = 1; i <= NR; i++)
+        for (j = i + 1; j <= NR; j++)
+          if (apart(x[i], x[j]) ^ 2 + apart(y[i], y[j]) ^ 2 + apart(z[i], z[j]) ^ 2 < r * r)
+            print i, j
+    }'
+}
+check_neighbours() {
+  local r
+  "$AWK" -v seed="$seed" 'BEGIN { srand(seed); for (i = 0; i < 600; i++) print rand(), rand(), rand() }' >gas
+  for r in 0.03 0.1 0.26 0.34 0.5; do
+    all_pairs $r <gas >expected
+    equal "neighbours -r $r" expected neighbours -l -r $r gas </dev/null
+    equal "neighbours -r $r -s 1" expected neighbours -l -r $r -s 1 gas </dev/null
+  done
+  "$AWK" -v seed="$seed" 'BEGIN { srand(seed); for (i = 0; i < 4000; i++) print rand() / 9, rand(), rand() }' >slab
+  prints "neighbours: slab" "the same pairs as by a loop over all pairs" neighbours -c -r 0.06 slab
+  for r in 0.5 0.2; do
+    printf '0 0 0\n0.999999 0 0.999999\n0.5 0.5 0.5\n' >corner
+    all_pairs $r <corner >expected
+    equal "neighbours: corner, $r" expected neighbours -l -r $r corner </dev/null
+  done
+  : >expected
+  equal "neighbours: empty" expected neighbours -l empty </dev/null
+  echo 0.5 0.5 0.5 >one
+  equal "neighbours: one" expected neighbours -l one </dev/null
+  errors neighbours
+  error 1 "neighbours: text" "real: particle 1: not three numbers" neighbours real
+  echo 1 2 | error 1 "neighbours: two numbers" "-: particle 1: not three numbers" neighbours -
+  echo 0.5 1 0 | error 1 "neighbours: outside" "-: particle 1: a coordinate is not in" neighbours -
+  echo nan 0 0 | error 1 "neighbours: NaN" "-: particle 1: a coordinate is not in" neighbours -
+  error 2 "neighbours -r 0.6" "'0.6' is not a number" neighbours -r 0.6 gas
+  error 2 "neighbours: no file" "usage: " neighbours
+}
+good=$tmp/gas
+check_neighbours
 
 all_passed
