@@ -3,7 +3,7 @@
 #
 #     cp -r /usr/share/doc/cuatomic/examples .
 #     make -C examples              all programs, each in its folder
-#     make -C examples dot          one of them
+#     make -C examples bfs          one of them
 #     make -C examples CUDA=        the programs in CUDA too by the C compiler, for the CPU
 #
 # CC, CFLAGS, NVCC, NVCCFLAGS, PKG_CONFIG     the tools, for example PKG_CONFIG='pkg-config --static'
@@ -15,7 +15,7 @@ NVCC ?= $(or $(shell command -v nvcc),$(wildcard /usr/local/cuda/bin/nvcc))
 CUDA ?= $(NVCC)
 
 c_programs := group-by log-dedup sum
-cuda_programs := assembly dot neighbours
+cuda_programs := assembly bfs dot neighbours
 skipped :=
 
 has = $(shell $(PKG_CONFIG) --exists $(1) && echo yes)

@@ -55,8 +55,8 @@ cuda_programs=
 if [ -n "$NVCC" ]; then
   cuda_programs=$tmp/cuda
   cp -r "$programs" "$cuda_programs"
-  names="assembly dot neighbours"
-  [ -z "${CUA_TEST_QUICK-}" ] || [ -n "${CUA_REQUIRE_GPU-}" ] || names=dot
+  names="assembly bfs dot neighbours"
+  [ -z "${CUA_TEST_QUICK-}" ] || [ -n "${CUA_REQUIRE_GPU-}" ] || names=bfs
   $MAKE -C "$cuda_programs" clean >log
   # shellcheck disable=SC2086 # words
   if ! $MAKE -C "$cuda_programs" PKG_CONFIG="$pc" NVCC="$NVCC" CUDA=yes \
@@ -289,5 +289,58 @@ check_neighbours() {
 }
 good=$tmp/gas
 check_neighbours
+
+# ---- bfs ----
+
+levels() { # levels SOURCE: lines 'VERTEX LEVEL', as by bfs -l; names are strings to awk
+  "$AWK" -v source="$1" '
+    { next_of[$1] = next_of[$1] " " $2 }
+    END {
+      level[source] = 0
+      queue[++n] = source
+      for (i = 1; i <= n; i++) {
+        k = split(next_of[queue[i]], to, " ")
+        for (j = 1; j <= k; j++)
+          if (!(to[j] in level)) {
+            level[to[j]] = level[queue[i]] + 1
+            queue[++n] = to[j]
+          }
+      }
+      for (i = 1; i <= n; i++)
+        print queue[i], level[queue[i]]
+    }' | sort -k 2,2n -k 1,1n
+}
+check_bfs() {
+  # names of 64 bits, which awk keeps as text
+  "$AWK" -v seed="$seed" 'BEGIN {
+      srand(seed)
+      for (i = 0; i < 30000; i++)
+        print "18446744073" 10000000 + int(rand() * 12000), "18446744073" 10000000 + int(rand() * 12000)
+    }' >edges
+  read -r first _ <edges
+  levels "$first" <edges >expected
+  equal "bfs" expected bfs -l edges </dev/null
+  { cat edges && "$AWK" '{ print $2, $1 }' edges; } | levels "$first" >expected
+  equal "bfs -u" expected bfs -l -u edges </dev/null
+  prints "bfs -c" "the same levels as by a serial search" bfs -c -u edges
+  "$AWK" 'BEGIN { for (i = 0; i < 3000; i++) print i, i + 1; for (i = 0; i < 3000; i++) print 3000, i + 5000 }' >chain
+  levels 0 <chain >expected
+  equal "bfs: chain" expected bfs -l chain </dev/null
+  printf '18446744073709551615 0\n0 18446744073709551615\n0 0\n0 1' >extremes
+  printf '18446744073709551615 0\n0 1\n1 2\n' >expected
+  equal "bfs: extremes" expected bfs -l extremes </dev/null
+  echo 77 0 >expected
+  equal "bfs: alone" expected bfs -l -s 77 edges </dev/null
+  errors bfs
+  error 1 "bfs: text" "real: edge 1: not two numbers" bfs real
+  error 1 "bfs: empty" "empty: no edges" bfs empty
+  echo 1 | error 1 "bfs: one number" "-: edge 1: not two numbers" bfs -
+  echo 1 -2 | error 1 "bfs: negative" "-: edge 1: not two numbers" bfs -
+  echo 1 18446744073709551616 | error 1 "bfs: too great" "-: edge 1: not two numbers" bfs -
+  error 2 "bfs -s x" "'x' is not the name" bfs -s x edges
+  error 2 "bfs: no file" "usage: " bfs
+}
+good=$tmp/chain
+check_bfs
 
 all_passed
