@@ -15,7 +15,7 @@ NVCC ?= $(or $(shell command -v nvcc),$(wildcard /usr/local/cuda/bin/nvcc))
 CUDA ?= $(NVCC)
 
 c_programs := group-by log-dedup sum
-cuda_programs := assembly bfs dot neighbours
+cuda_programs := assembly bfs dot neighbours word-count
 skipped :=
 
 has = $(shell $(PKG_CONFIG) --exists $(1) && echo yes)

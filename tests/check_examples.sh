@@ -55,8 +55,8 @@ cuda_programs=
 if [ -n "$NVCC" ]; then
   cuda_programs=$tmp/cuda
   cp -r "$programs" "$cuda_programs"
-  names="assembly bfs dot neighbours"
-  [ -z "${CUA_TEST_QUICK-}" ] || [ -n "${CUA_REQUIRE_GPU-}" ] || names=bfs
+  names="assembly bfs dot neighbours word-count"
+  [ -z "${CUA_TEST_QUICK-}" ] || [ -n "${CUA_REQUIRE_GPU-}" ] || names="bfs word-count"
   $MAKE -C "$cuda_programs" clean >log
   # shellcheck disable=SC2086 # words
   if ! $MAKE -C "$cuda_programs" PKG_CONFIG="$pc" NVCC="$NVCC" CUDA=yes \
@@ -210,6 +210,28 @@ sys.stdout.buffer.write(b"".join(l + b"\n" for l in dict.fromkeys(t.split(b"\n")
   done
 }
 if build_weak; then check_log_dedup; else fail "log-dedup: -DWEAK_SEEDS"; fi
+
+# ---- word-count ----
+
+count_words() { tr -cs 'A-Za-z0-9\200-\377' '\n' | grep -a . | sort | uniq -c | sort -k 1,1nr -k 2,2; }
+check_word_count() {
+  local text
+  for text in $texts binary; do
+    count_words <$text >expected
+    equal "word-count $text" expected word-count -n 0 $text </dev/null
+    equal "word-count <$text" expected word-count -n 0 -s 3000 <$text
+    tr A-Z a-z <$text | count_words >expected
+    equal "word-count -i $text" expected word-count -n 0 -i -s 100000 - <$text
+  done
+  cat unfinished newlines real | count_words | head -n 5 >expected
+  equal "word-count: files" expected word-count -n 5 unfinished newlines real </dev/null
+  printf 'Gr\303\266\303\237e f\303\274r Gr\303\266\303\237e' >utf8
+  printf '      2 Gr\303\266\303\237e\n      1 f\303\274r\n' >expected
+  equal "word-count: UTF-8" expected word-count utf8 </dev/null
+  errors word-count
+  error 2 "word-count -n x" "'x' is not a number" word-count -n x
+}
+check_word_count
 
 # ---- equalize ----
 
