@@ -453,7 +453,7 @@ int main(int argc, char **argv)
 	struct result result;
 	struct graph graph;
 	struct edge *edge;
-	uint64_t edges, source = 0, first;
+	uint64_t edges, source = 0, first = 0;
 
 	opterr = 0;
 	while ((c = getopt(argc, argv, "b:clus:")) != -1) {
