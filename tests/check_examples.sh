@@ -26,7 +26,7 @@ tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 cd "$tmp" || exit 1
 seed=${CUA_TEST_SEED:-$(($(date +%s) % 1000000))}
-: >stdout >stderr
+touch stdout stderr
 
 # ---- build ----
 
@@ -47,7 +47,7 @@ pc="$PKG_CONFIG $static --define-variable=prefix=$installed$prefix --define-vari
 pc="$pc --define-variable=includedir=$installed$includedir"
 read -ra flags < <($pc --cflags cuatomic)
 read -ra libs < <($pc --libs cuatomic)
-# shellcheck disable=SC2206 # words
+# shellcheck disable=SC2054,SC2206 # words, and a comma of the linker's
 cc=($CC $SANITIZER_FLAGS -std=gnu11 -Wl,-rpath,"$libraries")
 
 # in the second folder, the programs in CUDA by nvcc
@@ -107,9 +107,9 @@ prints() {
 }
 # error STATUS NAME PATTERN PROGRAM ARGUMENT...
 error() {
-  local status=$1 what=$2 pattern=$3
-  shift 3
-  ends "$status" "$what" "$programs/$1/$@" && one_error "$what" "$1" "$pattern"
+  local status=$1 what=$2 pattern=$3 name=$4
+  shift 4
+  ends "$status" "$what" "$programs/$name/$name" "$@" && one_error "$what" "$name" "$pattern"
 }
 # errors PROGRAM ARGUMENT...: the errors of every program with options. The last argument is replaced by a file.
 errors() {
@@ -129,11 +129,11 @@ readme_again() {
   local folder=$1 block=text line
   while IFS= read -r line; do
     case $block/$line in
-    text/'```sh') block=sh ;;
+    text/'```sh') block=shell ;;
     text/'```console') block=console ;;
     text/'```'*) block=other ;;
     */'```') block=text ;;
-    sh/*) (cd "$folder" && PKG_CONFIG=$pc bash -c "${line/make/$MAKE}") >log 2>&1 </dev/null || cat log ;;
+    shell/*) (cd "$folder" && PKG_CONFIG=$pc bash -c "${line/make/$MAKE}") >log 2>&1 </dev/null || cat log ;;
     'console/$ '*)
       printf '%s\n' "$line"
       (cd "$folder" && bash -c "${line#\$ }") 2>&1 </dev/null
