@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Hash maps of other libraries, as peers of `cuatomic bench hashmap`. The compiler's include path
+ * Peers of `cuatomic bench hashmap`: hash maps of other libraries. The compiler's include path
  * selects the peers:
  *
  *   cuCollections   cuco::static_map, by bulk calls on iterators, with both probing schemes, one to
  *                   four lanes a key, and windows of one and two slots
  *   BGHT            bght::bcht with buckets of 8 and 16 slots, for keys of 4 bytes
  *
- * A peer reserves the key 0, which no key of bench_keys.h is, and a value for absent keys.
+ * Each peer reserves a key and a value: the key 0, absent in bench_keys.h, and PEER_ABSENT.
  */
 #ifndef CUATOMIC_BENCH_MAP_PEERS_H
 #define CUATOMIC_BENCH_MAP_PEERS_H
@@ -46,7 +46,7 @@ template <typename T, typename Pair> static auto pairs_of(const T *keys, const T
 #endif
 
 #ifdef PEER_CUCO
-/* Older versions of cuCollections use this name, which newer versions of Thrust lack. */
+/* Older cuCollections needs this name of older Thrust. */
 namespace thrust
 {
 template <typename T = void> struct identity : ::cuda::std::identity {
@@ -106,7 +106,7 @@ template <typename Map> struct bght_peer {
 	{
 		map.clear();
 	}
-	/* A failed insert leaves keys out, which the check of the row finds. */
+	/* The check of the row finds the missing keys of a failed insert. */
 	void insert(size_t n, const type *keys, const type *values)
 	{
 		auto pairs = pairs_of<type, bght::pair<type, type>>(keys, values);
