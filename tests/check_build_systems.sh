@@ -41,7 +41,9 @@ fi
 
 # ---- an installed copy, moved ----
 
-quietly "make install" $MAKE -C "$builddir" install DESTDIR="$tmp/root"
+# shellcheck source=tests/install_lock.sh
+. "$top_srcdir/tests/install_lock.sh"
+quietly "make install" locked $MAKE -C "$builddir" install DESTDIR="$tmp/root"
 mkdir "$tmp/moved"
 mv "$tmp/root" "$tmp/moved/elsewhere"
 root=$tmp/moved/elsewhere

@@ -17,12 +17,11 @@ builddir=$(cd "$top_builddir" && pwd)
 
 # The inner make does not belong to the job pool of the outer make.
 unset MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES
-# make_copy TARGET: install or uninstall. libtool links again in the build folder, so the tests take turns.
+# shellcheck source=tests/install_lock.sh
+. "$top_srcdir/tests/install_lock.sh"
+# make_copy TARGET: install or uninstall.
 make_copy() {
-  if ! (
-    ! command -v flock >/dev/null || flock 9
-    $MAKE -C "$builddir" "$1" DESTDIR="$root"
-  ) >"$tmp/log" 2>&1 9>"$builddir/tests/installed_copy.lock"; then
+  if ! locked $MAKE -C "$builddir" "$1" DESTDIR="$root" >"$tmp/log" 2>&1; then
     cat "$tmp/log"
     echo "FAILED: make $1"
     exit 1
