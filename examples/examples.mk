@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Builds the examples against the installed cuatomic that pkg-config finds. This is the Makefile of the installed folder:
+# Builds the examples against the installed cuatomic that pkg-config finds. The Makefile of the installed folder:
 #
 #     cp -r /usr/share/doc/cuatomic/examples .
 #     make -C examples              all programs, each in its folder
@@ -52,7 +52,8 @@ clean:
 .SECONDEXPANSION:
 $(programs): $$@/$$@
 $(c_files): $$(wildcard $$(@D)/*.[ch])
-	$(CC) -std=gnu11 -Wall -Wextra $(CFLAGS) $(flags_$(@D)) $(flags) $(filter %.c,$^) $(LDFLAGS) $(libs_$(@D)) $(libs) -o $@
+	$(CC) -std=gnu11 -Wall -Wextra $(CFLAGS) $(flags_$(@D)) $(flags) $(filter %.c,$^) $(LDFLAGS) $(libs_$(@D)) \
+	  $(libs) -o $@
 $(cuda_files): $$@.cu
 ifneq ($(CUDA),)
 	$(NVCC) $(NVCCFLAGS) $(flags) $< $(libs) -o $@

@@ -2,7 +2,7 @@
 /*
  * Deposits particles on a grid by threads of a kernel or of the CPU, several times: by atomic
  * additions, with bits that may differ from run to run, and by exact cells, with the same bits in
- * each run. At last one thread adds the same particles in another order, and gets the same bits. The
+ * each run. At last a single thread adds the same particles in another order, and gets the same bits. The
  * assembly of a finite-element matrix has the same form.
  */
 #include <pthread.h>
@@ -201,7 +201,7 @@ static void close_memory(struct cua_context *ctx, struct memory *m)
 	check(cua_free(ctx, m->cells), "memory");
 }
 
-/* The same sums by one thread of the host, from the last particle to the first. */
+/* The same sums by a single thread of the host, from the last particle to the first. */
 static unsigned long long digest_on_host(void)
 {
 	struct cua_context *ctx;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Breadth-first search in a graph whose vertices have 64-bit names. Threads of the CPU or of a
+ * Breadth-first search in a graph of vertices with 64-bit names. Threads of the CPU or of a
  * kernel expand the vertices of a level: a set of visited vertices accepts each vertex from a
  * single thread, and this thread appends it to the next level.
  */
@@ -17,7 +17,7 @@
 
 #define THREADS_MOST 64
 #define BLOCK 256
-#define FEW 1024 /* vertices of a level that one thread expands */
+#define FEW 1024 /* vertices of a level for a single thread */
 
 static void die(int code, const char *format, ...)
 {
@@ -50,7 +50,7 @@ static void *resized(void *old, size_t n, size_t size)
 
 /* The edges sorted by their first vertex. A row is the edges that share it. */
 struct graph {
-	struct cua_hashmap_view rows; /* the row of each vertex that has one */
+	struct cua_hashmap_view rows; /* the row of each vertex with edges */
 	const uint64_t *first;        /* row r is edges first[r] to first[r + 1] - 1 */
 	const uint64_t *to;
 };

@@ -3,9 +3,9 @@
  * Prints the first of equal lines, in the order of the input, and counts the repeats.
  *
  * The input is read in pieces. A map has the 64-bit hash of each distinct line, and the line's
- * number. A bulk call looks up the lines of a piece and inserts the new ones; the map grows by
- * itself. Then the bytes are compared. A line whose hash belongs to a different line is looked up
- * again under the next seed, so the result is exact.
+ * number. A bulk call looks up the lines of a piece and inserts new hashes; the map grows by itself.
+ * Then the bytes are compared. If the hash of a line belongs to a different line, the line is looked
+ * up again under the next seed, so the result is exact.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -176,7 +176,7 @@ static void to_backend(const struct log *log, const struct batch *b, size_t n)
 }
 
 /*
- * Looks up the open lines by their hashes under one of the seeds, and inserts absent hashes. Lines
+ * Looks up the open lines by their hashes under the seed of this level, and inserts absent hashes. Lines
  * that share a hash with a different line remain open. Returns their number.
  */
 static size_t look_up(const struct log *log, struct batch *b, size_t open, int level)

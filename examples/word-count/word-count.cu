@@ -102,7 +102,7 @@ CUA_FN int word_equal(uint32_t a, uint32_t b)
 CUA_DEFINE_HASHMAP_WITH(words, uint32_t, uint32_t, word_hash, word_equal)
 CUA_DEFINE_HASHMAP_UPDATE_OP(words_add, words, CUA_UPDATE_ADD)
 
-/* Counts the word that begins at this offset, if one does. */
+/* Counts a word if it begins at this offset. */
 CUA_FN void count_at(const struct cua_hashmap_view *map, uint32_t offset)
 {
 	const unsigned char *word = text_at(offset);
