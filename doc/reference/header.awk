@@ -179,7 +179,10 @@ function prose(first, last, anchors,   i, j, line, at, out, label, id)
 			}
 		}
 	}
-	return out closed()
+	out = out closed()
+	# code with an empty line is one listing
+	gsub(/<\/pre>\n<pre>/, "\n", out)
+	return out
 }
 # Splits a comment into the lines text[1..count].
 function lines_of(comment,   i)

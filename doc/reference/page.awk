@@ -234,7 +234,7 @@ END {
 	print "<title>" title (title == "cuatomic" ? " " version : " - cuatomic " version) "</title>"
 	print "<link rel=\"stylesheet\" href=\"style.css\">"
 	print "<script src=\"search.js\" defer></script>\n</head>\n<body>"
-	print "<a class=\"skip\" href=\"#content\">Skip to the content</a>"
+	print "<a class=\"skip\" href=\"#frame-content\">Skip to the content</a>"
 	print "<header>\n<a class=\"home\" href=\"index.html\">cuatomic <span>" version "</span></a>"
 	print "<nav aria-label=\"Main\">"
 	nav("index.html#families", "Families", "man")
@@ -242,14 +242,14 @@ END {
 	nav("synchronization.html", "Synchronization", "")
 	nav("index.html#documents", "Documents", "document")
 	print "</nav>"
-	print "<form role=\"search\" action=\"search.html\"><input id=\"search\" name=\"q\" type=\"search\" placeholder=\"Search names (press /)\" aria-label=\"Search\" autocomplete=\"off\" spellcheck=\"false\" autocapitalize=\"off\"></form>"
+	print "<form role=\"search\" action=\"search.html\"><input id=\"frame-search\" name=\"q\" type=\"search\" placeholder=\"Search names (press /)\" aria-label=\"Search\" autocomplete=\"off\" spellcheck=\"false\" autocapitalize=\"off\"></form>"
 	print "</header>\n<div class=\"page\">"
 	if (toc ~ /<li.*<li/) {
 		print "<nav class=\"toc\" aria-label=\"On this page\">\n<details open><summary>On this page</summary>\n<ul>"
 		printf "%s", toc
 		print "</ul></details>\n</nav>"
 	}
-	print "<main id=\"content\" class=\"" kind "\">"
+	print "<main id=\"frame-content\" class=\"" kind "\">"
 	if (heading != "")
 		print "<h1>" heading "</h1>"
 	printf "%s", body

@@ -357,7 +357,7 @@ listed() {
 } >"$tmp/page/index.html"
 framed index.html index cuatomic "cuatomic $version" "" ""
 {
-	echo "<div id=\"results\" aria-live=\"polite\"><noscript><p>The search needs JavaScript. <a href=\"index.html\">The index</a>"
+	echo "<div id=\"frame-results\" aria-live=\"polite\"><noscript><p>The search needs JavaScript. <a href=\"index.html\">The index</a>"
 	echo "lists all pages.</p></noscript></div>"
 } >"$tmp/page/search.html"
 framed search.html index Search Search "" ""

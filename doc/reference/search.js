@@ -5,8 +5,8 @@
 
 	var KINDS = { f: "function", m: "macro", s: "struct", e: "enum", u: "union", c: "constant" };
 	var entries = null;
-	var input = document.getElementById("search");
-	var results = document.getElementById("results");
+	var input = document.getElementById("frame-search");
+	var results = document.getElementById("frame-results");
 	var list = null;
 	var selected = -1;
 
@@ -138,12 +138,12 @@
 		if (!found.length)
 			return;
 		list = document.createElement("ul");
-		list.id = "suggestions";
+		list.id = "frame-suggestions";
 		list.setAttribute("role", "listbox");
 		list.setAttribute("aria-label", "Names and pages");
 		found.forEach(function (entry, i) {
 			var made = item(entry);
-			made.li.id = "suggestion-" + i;
+			made.li.id = "frame-suggestion-" + i;
 			made.li.setAttribute("role", "option");
 			made.li.setAttribute("aria-selected", "false");
 			made.a.tabIndex = -1;
@@ -184,7 +184,7 @@
 
 	input.setAttribute("role", "combobox");
 	input.setAttribute("aria-autocomplete", "list");
-	input.setAttribute("aria-controls", "suggestions");
+	input.setAttribute("aria-controls", "frame-suggestions");
 	input.setAttribute("aria-expanded", "false");
 	input.addEventListener("focus", function () {
 		load(function () {});
