@@ -13,7 +13,7 @@ class Cuatomic(AutotoolsPackage, CudaPackage):
 
     homepage = "https://example.org/cuatomic"
     url = "https://example.org/cuatomic/cuatomic-0.1.0.tar.xz"
-    git = "https://example.org/cuatomic/cuatomic.git"
+    git = "https://example.org/cuatomic.git"
 
     # The submission adds maintainers(...), with accounts of GitHub.
     license("MIT")
