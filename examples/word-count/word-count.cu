@@ -21,7 +21,6 @@
 #define PIECE (8u << 20)      /* bytes of a piece, by default */
 #define PIECE_MOST (1u << 30) /* of a piece that a long word has extended */
 #define THREADS_MOST 64
-#define SEED CUA_HASH_SEED_FIXED
 
 static void die(int code, const char *format, ...)
 {
@@ -256,7 +255,6 @@ static void count_piece(struct cua_context *ctx, uint32_t n, struct totals *tota
 	struct found *found;
 	uint64_t words;
 
-	options.seed = SEED;
 	options.own_hash = 1;
 	options.no_erase = 1;
 	/* n bytes have at most (n + 1) / 2 words, so the map cannot get full */
