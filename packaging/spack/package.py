@@ -12,7 +12,7 @@ class Cuatomic(AutotoolsPackage, CudaPackage):
     Each host call has a CUDA backend and a CPU backend."""
 
     homepage = "https://example.org/cuatomic"
-    url = "https://example.org/cuatomic/cuatomic-0.1.0.tar.xz"
+    url = "https://example.org/cuatomic/cuatomic-0.2.0.tar.xz"
     git = "https://example.org/cuatomic.git"
 
     # The submission adds maintainers(...), with accounts of GitHub.
@@ -20,7 +20,7 @@ class Cuatomic(AutotoolsPackage, CudaPackage):
 
     version("main", branch="main")
     # packaging/fill sets the checksum of the release.
-    version("0.1.0", sha256="0000000000000000000000000000000000000000000000000000000000000000")
+    version("0.2.0", sha256="0000000000000000000000000000000000000000000000000000000000000000")
 
     variant("mpi", default=False, description="Build libcuatomic-mpi: groups of MPI processes")
     variant("python", default=False, description="Install the Python module")
