@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # `make dist` twice gives the same bits: they depend on no clock, umask, user or order of a folder. And a release
-# has the licence.
+# has the licence, and the same version in each file that names it. ci/reproducible compares the archives of two clones.
 set -euo pipefail
 
 # Set by `make check`.
@@ -18,6 +18,30 @@ trap 'rm -rf "$tmp"' EXIT
 unset MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES
 
 version=$(sed -n 's/^#define CUA_VERSION_STRING "\(.*\)"$/\1/p' "$builddir/include/cuatomic/version.h")
+
+# names FILE VERSION: the version that the file begins with. debian/ is not in a release.
+names() {
+  if [ -f "$top_srcdir/$1" ] && [ "$2" != "$version" ]; then
+    echo "FAILED: $1 has the version '$2', configure.ac has $version"
+    exit 1
+  fi
+}
+names NEWS "$(sed -n '1s/^cuatomic //p' "$top_srcdir/NEWS")"
+names rpm/cuatomic.spec "$(sed -n 's/^Version: *//p' "$top_srcdir/rpm/cuatomic.spec")"
+names rpm/cuatomic.spec "$(sed -n '/^%changelog/{n;s/.* - \(.*\)-[0-9]*$/\1/p;}' "$top_srcdir/rpm/cuatomic.spec")"
+if [ -f "$top_srcdir/CITATION.cff" ]; then
+  names CITATION.cff "$(sed -n 's/^version: *"\{0,1\}\([^"]*\).*/\1/p' "$top_srcdir/CITATION.cff")"
+fi
+if [ -f "$top_srcdir/debian/changelog" ]; then
+  names debian/changelog "$(sed -n '1s/^cuatomic (\(.*\)-[^-]*) .*/\1/p' "$top_srcdir/debian/changelog")"
+  debian=$(sed -n 's/^ -- .*>  //p' "$top_srcdir/debian/changelog" | head -n 1)
+  rpm=$(sed -n '/^%changelog/{n;s/^\* \(.*20[0-9][0-9]\) .*/\1/p;}' "$top_srcdir/rpm/cuatomic.spec")
+  if [ "$(date -u -d "$debian" +%F)" != "$(date -u -d "$rpm" +%F)" ]; then
+    echo "FAILED: debian/changelog has the date $debian, rpm/cuatomic.spec has $rpm"
+    exit 1
+  fi
+fi
+
 archive=$builddir/cuatomic-$version.tar.gz
 kept=
 [ ! -e "$archive" ] || { kept=yes; cp -p "$archive" "$tmp/kept"; }

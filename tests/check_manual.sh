@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 # Every public function and every macro that makes or holds code has a manual page: its name is in the NAME of a
 # page, or in a family that is there, and `make install` links it to that page. And no page has a name that the
-# headers do not have. cuatomic(7) lists all pages and headers. Each page names the release and its date, as do
-# NEWS, CITATION.cff and debian/changelog, and its examples keep their indentation.
+# headers do not have. cuatomic(7) lists all pages and headers. Each page names the release and its date, and its
+# examples keep their indentation.
 #
 # A family shares the name of its plain form: cua_atomic_fetch_add stands for cua_atomic_fetch_add_explicit_u32 and
 # for cua_atomic_fetch_add_explicit_complex_f64.
@@ -154,21 +154,6 @@ for page in "$doc"/*.[137]; do
     ;;
   esac
 done
-
-# name_release FILE LINE: whether the file has this line. Releases lack debian/.
-name_release() {
-  if [ -f "$top_srcdir/$1" ] && ! grep -qxF -e "$2" "$top_srcdir/$1"; then
-    echo "FAILED: $1 has no line '$2'"
-    failed=1
-  fi
-}
-name_release CITATION.cff "version: $version"
-name_release CITATION.cff "date-released: $released"
-name_release debian/changelog "cuatomic ($version-1) unstable; urgency=medium"
-if [ "$(sed -n 1p "$top_srcdir/NEWS")" != "cuatomic $version" ]; then
-  echo "FAILED: NEWS does not begin with cuatomic $version"
-  failed=1
-fi
 
 # ---- the indentation of examples ----
 
