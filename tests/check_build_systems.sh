@@ -129,6 +129,9 @@ usual=shared
 
 # cmake_says MESSAGE ARGUMENTS...: find_package(cuatomic ARGUMENTS) fails with the message; "" if it succeeds
 questions=0
+# without a language, CMake does not know Debian's folder of this machine
+architecture=
+case $libdir in */lib/*-linux-*) architecture=-DCMAKE_LIBRARY_ARCHITECTURE=${libdir##*/} ;; esac
 cmake_says() {
   local expected=$1 rc=0
   shift
@@ -138,7 +141,8 @@ cmake_says() {
     'message(STATUS "found=${cuatomic_FOUND} version=${cuatomic_VERSION} cuda=${cuatomic_CUDA}")' \
     'message(STATUS "static=${cuatomic_static_FOUND}")' >"$tmp/question/CMakeLists.txt"
   rm -rf "$tmp/question/build"
-  cmake -S "$tmp/question" -B "$tmp/question/build" -DCMAKE_PREFIX_PATH="$copy" >"$tmp/log" 2>"$tmp/err" || rc=$?
+  cmake -S "$tmp/question" -B "$tmp/question/build" -DCMAKE_PREFIX_PATH="$copy" $architecture \
+    >"$tmp/log" 2>"$tmp/err" || rc=$?
   if [ -z "$expected" ] && { [ $rc != 0 ] || [ -s "$tmp/err" ] || ! grep -F "found=1 version=$version" "$tmp/log" >/dev/null; }; then
     cat "$tmp/log" "$tmp/err"
     fail "find_package(cuatomic $*) fails or has a warning"
