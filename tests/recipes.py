@@ -273,6 +273,8 @@ def check_conda():
         path = "packaging/conda/" + script
         assert os.access(path, os.X_OK), path
         check_options(re.sub(r"(?m)^#.*$", "", read(path)), path)
+    for example in re.findall(r"\$PREFIX/share/doc/cuatomic/(examples/\S+)", text):
+        assert os.path.exists(example), example
     config = yaml.safe_load(read("packaging/conda/conda-forge.yml"))
     assert config["conda_build_tool"] == "rattler-build"
 

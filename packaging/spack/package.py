@@ -45,6 +45,7 @@ class Cuatomic(AutotoolsPackage, CudaPackage):
     depends_on("jansson@2.7:")
     depends_on("mpi", when="+mpi")
     depends_on("check@0.12:", type="test")
+    depends_on("libpng", type="test")
     depends_on("mpfr", type="test")
     depends_on("zlib-api", type="test")
 
