@@ -71,6 +71,8 @@ function linked(s,   out, token, before, to) {
 		}
 		if (token ~ /\.h$/) {
 			to = url[token ~ /\// || token == "cuatomic.h" ? token : "cuatomic/" token]
+			if (to == "")
+				to = url["cuatomic/detail/" token]
 		} else if (token ~ /^cuatomic(_memory_order)?$/) {
 			# only with the section behind it: cuatomic(7)
 			if (match(s, /^\([17]\)/)) {

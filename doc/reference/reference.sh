@@ -35,7 +35,7 @@ mkdir "$tmp/page" "$tmp/sync"
 
 # ---- headers: the fragments, and the types and constants that they declare ----
 
-headers="cuatomic.h $(cd "$source/include" && ls cuatomic/*.h) cuatomic/version.h cuatomic/mpi.h"
+headers="cuatomic.h $(cd "$source/include" && find cuatomic cuatomic/detail -maxdepth 1 -name '*.h' ! -name '*.tmpl.h') cuatomic/version.h cuatomic/mpi.h"
 headers=$(printf '%s\n' $headers | sort -u)
 for header in $headers; do
 	case $header in
@@ -150,7 +150,7 @@ addressed() {
 		done
 }
 cd "$source"
-documents=$(ls README.md HACKING.md CONTRIBUTING.md doc/*.md doc/lab-notes/*.md examples/*/README.md 2>/dev/null || :)
+documents=$(ls README.md HACKING.md CONTRIBUTING.md doc/*.md doc/lab-notes/*.md examples/README.md examples/*/README.md 2>/dev/null || :)
 for file in $documents; do
 	page=$(document "$file")
 	echo "$file $page" >>"$tmp/paths"
@@ -160,7 +160,7 @@ echo "doc index.html#documents" >>"$tmp/paths"
 for file in $documents; do
 	case $file in
 	examples/*)
-		echo "examples index.html#examples" >>"$tmp/paths"
+		[ -f examples/README.md ] || echo "examples index.html#examples" >>"$tmp/paths"
 		echo "${file%/*} $(document "$file")" >>"$tmp/paths"
 		;;
 	esac
@@ -347,10 +347,10 @@ listed() {
 	$AWK -F '|' '$4 == "header" { print "<tr><td><a href=\"" $1 "\">" $2 "</a></td><td>" $3 "</td></tr>" }' "$tmp/list"
 	echo "</tbody></table>"
 	echo "<h2 id=\"documents\">Documents</h2>"
-	listed '^examples-|^lab-notes|^HACKING|^CONTRIBUTING|^README'
+	listed '^examples[-.]|^lab-notes|^HACKING|^CONTRIBUTING|^README'
 	! grep -q '^examples-.*|document$' "$tmp/list" || {
 		echo "<h2 id=\"examples\">Examples</h2>"
-		listed '' '^examples-'
+		listed '' '^examples[-.]'
 	}
 	echo "<h2 id=\"development\">Development</h2>"
 	listed '' '^HACKING|^CONTRIBUTING|^lab-notes[.]'
