@@ -34,10 +34,10 @@ touch stdout stderr
 
 unset MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES
 # the programs in CUDA by the C compiler
-if ! locked $MAKE -C "$folder" programs examples_nvcc= EXAMPLES_CFLAGS=-O1 >log 2>&1 ||
+if ! locked $MAKE -C "$folder/.." examples examples_nvcc= EXAMPLES_CFLAGS=-O1 >log 2>&1 ||
   grep 'warning:' log | grep -v '^libtool:'; then
   cat log
-  echo "FAILED: make programs"
+  echo "FAILED: make examples"
   exit 1
 fi
 programs=$folder/programs

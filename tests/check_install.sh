@@ -201,6 +201,10 @@ fi
 
 say "make uninstall"
 make_copy uninstall
+if grep 'line [0-9]*:' "$tmp/log"; then
+  echo "FAILED: the shell reports an error in make uninstall"
+  exit 1
+fi
 # no file, and no folder that other packages would not have made
 left=$(find "$root" ! -type d -o -type d \( -name cuatomic -o -path '*/cuatomic/*' -o -path "$root$docdir" \
   -o -path "$root$docdir/*" \))
