@@ -22,6 +22,16 @@ if [ ! -f "$root$docdir/LICENSE" ]; then
   exit 1
 fi
 
+say "the links of the installed README"
+grep -oE '\]\([^):]*\)' "$root$docdir/README.md" | sed -E 's/^..//; s/\)$//' | sort -u >"$tmp/links"
+[ "$(wc -l <"$tmp/links")" -ge 20 ]
+while read -r link; do
+  if [ ! -e "$root$docdir/$link" ]; then
+    echo "FAILED: the installed README has a dead link: $link"
+    exit 1
+  fi
+done <"$tmp/links"
+
 say "a manual page for each function of the library"
 while read -r symbol; do
   if [ -z "$(find -L "$root" -type f -name "$symbol.3")" ]; then
