@@ -307,9 +307,9 @@ check_neighbours() {
   equal "neighbours: one" expected neighbours -l one </dev/null
   errors neighbours
   error 1 "neighbours: text" "real: particle 1: not three numbers" neighbours real
-  echo 1 2 | error 1 "neighbours: two numbers" "-: particle 1: not three numbers" neighbours -
-  echo 0.5 1 0 | error 1 "neighbours: outside" "-: particle 1: a coordinate is not in" neighbours -
-  echo nan 0 0 | error 1 "neighbours: NaN" "-: particle 1: a coordinate is not in" neighbours -
+  error 1 "neighbours: two numbers" "-: particle 1: not three numbers" neighbours - <<<"1 2"
+  error 1 "neighbours: outside" "-: particle 1: a coordinate is not in" neighbours - <<<"0.5 1 0"
+  error 1 "neighbours: NaN" "-: particle 1: a coordinate is not in" neighbours - <<<"nan 0 0"
   error 2 "neighbours -r 0.6" "'0.6' is not a number" neighbours -r 0.6 gas
   error 2 "neighbours: no file" "usage: " neighbours
 }
@@ -360,9 +360,9 @@ check_bfs() {
   errors bfs
   error 1 "bfs: text" "real: edge 1: not two numbers" bfs real
   error 1 "bfs: empty" "empty: no edges" bfs empty
-  echo 1 | error 1 "bfs: one number" "-: edge 1: not two numbers" bfs -
-  echo 1 -2 | error 1 "bfs: negative" "-: edge 1: not two numbers" bfs -
-  echo 1 18446744073709551616 | error 1 "bfs: too great" "-: edge 1: not two numbers" bfs -
+  error 1 "bfs: one number" "-: edge 1: not two numbers" bfs - <<<"1"
+  error 1 "bfs: negative" "-: edge 1: not two numbers" bfs - <<<"1 -2"
+  error 1 "bfs: too great" "-: edge 1: not two numbers" bfs - <<<"1 18446744073709551616"
   error 2 "bfs -s x" "'x' is not the name" bfs -s x edges
   error 2 "bfs: no file" "usage: " bfs
 }
