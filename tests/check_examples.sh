@@ -306,10 +306,13 @@ check_neighbours() {
   echo 0.5 0.5 0.5 >one
   equal "neighbours: one" expected neighbours -l one </dev/null
   errors neighbours
-  error 1 "neighbours: text" "real: particle 1: not three numbers" neighbours real
-  error 1 "neighbours: two numbers" "-: particle 1: not three numbers" neighbours - <<<"1 2"
-  error 1 "neighbours: outside" "-: particle 1: a coordinate is not in" neighbours - <<<"0.5 1 0"
-  error 1 "neighbours: NaN" "-: particle 1: a coordinate is not in" neighbours - <<<"nan 0 0"
+  error 1 "neighbours: text" "real: line 1: not three numbers" neighbours real
+  error 1 "neighbours: two numbers" "-: line 1: not three numbers" neighbours - <<<"0.1 0.2"
+  # readers that ignore line ends find 2 particles, or lose vertex 3
+  error 1 "neighbours: four numbers" "-: line 1: not three numbers" neighbours - <<<$'0.1 0.2 0.3 0.9\n0.5 0.6'
+  error 1 "neighbours: line 3" "-: line 3: not three numbers" neighbours - <<<$'0.1 0.2 0.3\n\n0.5 0.6\n0.7'
+  error 1 "neighbours: outside" "-: line 1: a coordinate is not in" neighbours - <<<"0.5 1 0"
+  error 1 "neighbours: NaN" "-: line 1: a coordinate is not in" neighbours - <<<"nan 0 0"
   error 2 "neighbours -r 0.6" "'0.6' is not a number" neighbours -r 0.6 gas
   error 2 "neighbours: no file" "usage: " neighbours
 }
@@ -352,17 +355,19 @@ check_bfs() {
   "$AWK" 'BEGIN { for (i = 0; i < 3000; i++) print i, i + 1; for (i = 0; i < 3000; i++) print 3000, i + 5000 }' >chain
   levels 0 <chain >expected
   equal "bfs: chain" expected bfs -l chain </dev/null
-  printf '18446744073709551615 0\n0 18446744073709551615\n0 0\n0 1' >extremes
+  printf '18446744073709551615 0\r\n\n0\t18446744073709551615 \n 0 0\n0 1' >extremes
   printf '18446744073709551615 0\n0 1\n1 2\n' >expected
   equal "bfs: extremes" expected bfs -l extremes </dev/null
   echo 77 0 >expected
   equal "bfs: alone" expected bfs -l -s 77 edges </dev/null
   errors bfs
-  error 1 "bfs: text" "real: edge 1: not two numbers" bfs real
+  error 1 "bfs: text" "real: line 1: not two numbers" bfs real
   error 1 "bfs: empty" "empty: no edges" bfs empty
-  error 1 "bfs: one number" "-: edge 1: not two numbers" bfs - <<<"1"
-  error 1 "bfs: negative" "-: edge 1: not two numbers" bfs - <<<"1 -2"
-  error 1 "bfs: too great" "-: edge 1: not two numbers" bfs - <<<"1 18446744073709551616"
+  error 1 "bfs: one number" "-: line 1: not two numbers" bfs - <<<"1"
+  error 1 "bfs: three numbers" "-: line 1: not two numbers" bfs - <<<$'1 2 7\n2 3 7'
+  error 1 "bfs: line 3" "-: line 3: not two numbers" bfs - <<<$'1 2\n\n3\n4'
+  error 1 "bfs: negative" "-: line 1: not two numbers" bfs - <<<"1 -2"
+  error 1 "bfs: too great" "-: line 1: not two numbers" bfs - <<<"1 18446744073709551616"
   error 2 "bfs -s x" "'x' is not the name" bfs -s x edges
   error 2 "bfs: no file" "usage: " bfs
 }

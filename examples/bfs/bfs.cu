@@ -18,6 +18,7 @@
 #define THREADS_MOST 64
 #define BLOCK 256
 #define FEW 1024 /* vertices of a level for a single thread */
+#define BLANKS " \t\r\n"
 
 static void die(int code, const char *format, ...)
 {
@@ -172,23 +173,38 @@ static int by_name(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Reads a number. Returns 1, 0 if there is none, or EOF. fscanf would accept signs and overflows. */
-static int read_name(FILE *f, uint64_t *name)
+/* Reads digits after blanks. Returns the rest of the line, or NULL. strtoull would accept signs. */
+static const char *read_name(const char *at, uint64_t *name)
 {
-	int c, digits = 0;
+	int digits = 0;
 
-	do
-		c = getc(f);
-	while (c == ' ' || c == '\t' || c == '\r' || c == '\n');
-	if (c == EOF)
-		return EOF;
-	for (*name = 0; c >= '0' && c <= '9'; c = getc(f), digits++) {
-		if (*name > (UINT64_MAX - (uint64_t)(c - '0')) / 10)
-			return 0;
-		*name = 10 * *name + (uint64_t)(c - '0');
+	at += strspn(at, " \t");
+	for (*name = 0; *at >= '0' && *at <= '9'; at++, digits++) {
+		if (*name > (UINT64_MAX - (uint64_t)(*at - '0')) / 10)
+			return NULL;
+		*name = 10 * *name + (uint64_t)(*at - '0');
 	}
-	ungetc(c, f);
-	return digits > 0 && (c == EOF || c == ' ' || c == '\t' || c == '\r' || c == '\n');
+	return digits ? at : NULL;
+}
+
+/* Reads "A B" and nothing else from a line. */
+static int read_edge(const char *line, size_t length, struct edge *e)
+{
+	const char *at = read_name(line, &e->from);
+
+	if (!at || !strchr(" \t", *at) || !(at = read_name(at, &e->to)))
+		return 0;
+	return at + strspn(at, BLANKS) == line + length;
+}
+
+static struct edge *add_edge(struct edge *edge, uint64_t *n, uint64_t *room, struct edge e)
+{
+	if (*n == *room) {
+		*room = 2 * *room + 1024;
+		edge = (struct edge *)resized(edge, *room, sizeof(*edge));
+	}
+	edge[(*n)++] = e;
+	return edge;
 }
 
 /*
@@ -199,28 +215,30 @@ static struct edge *read_edges(const char *path, int both, uint64_t *n, uint64_t
 {
 	FILE *f = strcmp(path, "-") ? fopen(path, "r") : stdin;
 	struct edge *edge = NULL, e;
-	uint64_t room = 0;
-	int got;
+	uint64_t room = 0, number = 1;
+	char *line = NULL;
+	size_t size = 0;
+	ssize_t length;
 
 	if (!f)
 		die(1, "%s: %s", path, strerror(errno));
-	for (*n = 0; (got = read_name(f, &e.from)) == 1 && read_name(f, &e.to) == 1;) {
-		if (*n + 2 > room) {
-			room = 2 * room + 1024;
-			edge = (struct edge *)resized(edge, room, sizeof(*edge));
-		}
+	for (*n = 0; (length = getline(&line, &size, f)) >= 0; number++) {
+		if (strspn(line, BLANKS) == (size_t)length)
+			continue;
+		if (!read_edge(line, (size_t)length, &e))
+			die(1, "%s: line %" PRIu64 ": not two numbers", path, number);
 		if (!*n)
 			*first = e.from;
-		edge[(*n)++] = e;
+		edge = add_edge(edge, n, &room, e);
 		if (both) {
-			edge[*n].from = e.to;
-			edge[(*n)++].to = e.from;
+			const struct edge back = {e.to, e.from};
+
+			edge = add_edge(edge, n, &room, back);
 		}
 	}
-	if (ferror(f))
+	if (!feof(f))
 		die(1, "%s: %s", path, strerror(errno));
-	if (got != EOF)
-		die(1, "%s: edge %" PRIu64 ": not two numbers", path, *n / (both ? 2 : 1) + 1);
+	free(line);
 	if (f != stdin)
 		fclose(f);
 	if (!*n)

@@ -22,6 +22,7 @@
 #define BLOCK 128
 #define SIDE_MOST 256 /* cells on a side of the box */
 #define UNITS 4294967296.0
+#define BLANKS " \t\r\n"
 
 static void die(int code, const char *format, ...)
 {
@@ -315,35 +316,62 @@ static int is_right(const struct point *point, uint32_t n, uint64_t cutoff2,
 
 /* ---- the program ---- */
 
+/* Reads "X Y Z" and nothing else from a line. */
+static int read_numbers(const char *line, size_t length, double *x)
+{
+	const char *at = line;
+	char *end;
+
+	for (int k = 0; k < 3; k++, at = end) {
+		x[k] = strtod(at, &end);
+		if (end == at || !strchr(BLANKS, *end))
+			return 0;
+	}
+	return at + strspn(at, BLANKS) == line + length;
+}
+
+/* The point of fractions of the box. Returns 0 if one is not in [0, 1). */
+static int to_point(const double *x, struct point *point)
+{
+	for (int k = 0; k < 3; k++) {
+		if (!(x[k] >= 0 && x[k] < 1))
+			return 0;
+		point->x[k] = (uint32_t)(x[k] * UNITS);
+	}
+	return 1;
+}
+
 /* Reads lines "X Y Z", fractions of the box in [0, 1). */
 static struct point *read_points(const char *path, uint32_t *n)
 {
 	FILE *f = strcmp(path, "-") ? fopen(path, "r") : stdin;
 	struct point *point = NULL;
+	uint64_t number = 1;
 	uint32_t room = 0;
+	char *line = NULL;
+	size_t size = 0;
+	ssize_t length;
 	double x[3];
-	int got;
 
 	if (!f)
 		die(1, "%s: %s", path, strerror(errno));
-	for (*n = 0; (got = fscanf(f, "%lf %lf %lf", &x[0], &x[1], &x[2])) == 3; ++*n) {
+	for (*n = 0; (length = getline(&line, &size, f)) >= 0; number++) {
+		if (strspn(line, BLANKS) == (size_t)length)
+			continue;
 		if (*n == room) {
 			if (room >= 1u << 30)
 				die(1, "%s: more than %" PRIu32 " particles", path, room);
 			room = 2 * room + 1024;
 			point = (struct point *)resized(point, room, sizeof(*point));
 		}
-		for (int k = 0; k < 3; k++) {
-			if (!(x[k] >= 0 && x[k] < 1))
-				die(1, "%s: particle %" PRIu32 ": a coordinate is not in [0, 1)",
-				    path, *n + 1);
-			point[*n].x[k] = (uint32_t)(x[k] * UNITS);
-		}
+		if (!read_numbers(line, (size_t)length, x))
+			die(1, "%s: line %" PRIu64 ": not three numbers", path, number);
+		if (!to_point(x, &point[(*n)++]))
+			die(1, "%s: line %" PRIu64 ": a coordinate is not in [0, 1)", path, number);
 	}
-	if (ferror(f))
+	if (!feof(f))
 		die(1, "%s: %s", path, strerror(errno));
-	if (got != EOF)
-		die(1, "%s: particle %" PRIu32 ": not three numbers", path, *n + 1);
+	free(line);
 	if (f != stdin)
 		fclose(f);
 	return point;
