@@ -188,6 +188,8 @@ static void find_on_gpu(struct cua_context *ctx, const struct box *box,
 			const struct cua_append_view *out)
 {
 #ifdef __CUDACC__
+	if (!box->n) /* a grid cannot be empty */
+		return;
 	find_kernel<<<(box->n + BLOCK - 1) / BLOCK, BLOCK, 0, cua_context_stream(ctx)>>>(*box,
 											 *out);
 	if (cudaGetLastError() != cudaSuccess)
