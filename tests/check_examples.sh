@@ -191,11 +191,15 @@ check_log_dedup() {
     ends 0 "log-dedup, equal hashes, $text" ./weak -b cpu -s 5000 $text && same "equal hashes, $text" expected stdout
     "$AWK" '!n[$0]++ { line[++k] = $0 } END { for (i = 1; i <= k; i++) printf "%7d %s\n", n[line[i]], line[i] }' $text >expected
     equal "log-dedup -c $text" expected log-dedup -c $text </dev/null
-    "$AWK" '{ key = $0; gsub(/[0-9]+/, "#", key) } !seen[key]++' $text >expected
+    "$AWK" '{ key = $0; gsub(/[0-9]+/, "\n", key) } !seen[key]++' $text >expected
     equal "log-dedup -n $text" expected log-dedup -n -s 7000 $text </dev/null
     "$AWK" '{ key = $0; sub(/^[ \t]*[^ \t]*[ \t]*[^ \t]*/, "", key) } !seen[key]++' $text >expected
     equal "log-dedup -f 2 $text" expected log-dedup -f 2 $text </dev/null
   done
+  # no byte of a line is equal to a number
+  printf 'a 1\na #\na \0\na 22\na #\n' >marks
+  printf 'a 1\na #\na \0\n' >expected
+  equal "log-dedup -n: bytes" expected log-dedup -n marks </dev/null
   # awk may not accept NUL: Python is the model of binary lines
   if [ "$PYTHON" != : ]; then
     "$PYTHON" -c 'import sys

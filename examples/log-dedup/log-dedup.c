@@ -264,7 +264,7 @@ static size_t skip_fields(const char *text, size_t length, unsigned fields)
 	return at;
 }
 
-/* Copies the text with '#' for each run of digits. Returns the length. */
+/* Copies the text. A newline, which is in no line, replaces each run of digits. Returns the length. */
 static size_t without_numbers(char *to, const char *text, size_t length)
 {
 	size_t n = 0;
@@ -273,7 +273,7 @@ static size_t without_numbers(char *to, const char *text, size_t length)
 		const int digit = text[i] >= '0' && text[i] <= '9';
 
 		if (!digit || !i || text[i - 1] < '0' || text[i - 1] > '9')
-			to[n++] = digit ? '#' : text[i];
+			to[n++] = digit ? '\n' : text[i];
 	}
 	return n;
 }
