@@ -115,15 +115,23 @@ error() {
   shift 4
   ends "$status" "$what" "$programs/$name/$name" "$@" && one_error "$what" "$name" "$pattern"
 }
+# full PROGRAM ARGUMENT...: a device without space as stdout
+full() {
+  local path=$programs/$1/$1 name=$1
+  shift
+  ends 1 "$name: full" sh -c '"$0" "$@" >/dev/full' "$path" "$@" &&
+    one_error "$name: full" "$name" "standard output: No space"
+}
 # errors PROGRAM ARGUMENT...: the errors of every program with options. The last argument is replaced by a file.
 errors() {
   local name=$1
   shift
   error 2 "$name: unknown backend" "-b tpu: choose cpu" "$name" -b tpu
   error 1 "$name: missing file" "$tmp/missing: No such file" "$name" "$tmp/missing" "$@"
-  error 1 "$name: folder" "$tmp: .*(directory|Read Error)" "$name" "$tmp" "$@"
+  error 1 "$name: folder" "$tmp: .*directory" "$name" "$tmp" "$@"
   CUDA_VISIBLE_DEVICES='' ends 1 "$name: no GPU" "$programs/$name/$name" -b cuda "$good" "$@"
   grep -q "^$name: CUDA: " stderr || fail "$name: no GPU: no such message"
+  full "$name" "$good" "$@"
 }
 
 # ---- the commands and outputs of each README ----
@@ -158,6 +166,10 @@ for readme in "$programs"/*/README.md; do
   CUDA_VISIBLE_DEVICES='' readme_again "$programs/$name" >stdout
   same "$name/README.md" "$readme" stdout
   passed=$((passed + 1))
+done
+for name in sum dot assembly; do
+  error 2 "$name: argument" "usage: $name" "$name" unexpected
+  full "$name"
 done
 if [ "$backends" != cpu ]; then
   for name in sum dot assembly; do
@@ -238,6 +250,7 @@ check_word_count() {
   equal "word-count: UTF-8" expected word-count utf8 </dev/null
   errors word-count
   error 2 "word-count -n x" "'x' is not a number" word-count -n x
+  error 2 "word-count -n: too great" "'99999999999999999999999' is not a" word-count -n 99999999999999999999999 empty
 }
 check_word_count
 
@@ -263,9 +276,9 @@ check_equalize() {
   done
   errors equalize out.png
   head -c 3000 png/sample.png >cut.png
-  error 1 "equalize: truncated" "cut.png: " equalize cut.png out.png
-  error 1 "equalize: no PNG" "real: " equalize real out.png
-  error 1 "equalize: empty" "empty: " equalize empty out.png
+  error 1 "equalize: truncated" "cut.png: read beyond end" equalize cut.png out.png
+  error 1 "equalize: no PNG" "real: not a PNG file" equalize real out.png
+  error 1 "equalize: empty" "empty: not a PNG file" equalize empty out.png
   # stdout has the description of the picture
   ends 1 "equalize: no folder" "$programs/equalize/equalize" png/one.png none/out.png
   grep -q '^equalize: none/out.png: No such file' stderr || fail "equalize: no folder: no such message"
@@ -318,6 +331,7 @@ check_neighbours() {
   error 1 "neighbours: outside" "-: line 1: a coordinate is not in" neighbours - <<<"0.5 1 0"
   error 1 "neighbours: NaN" "-: line 1: a coordinate is not in" neighbours - <<<"nan 0 0"
   error 2 "neighbours -r 0.6" "'0.6' is not a number" neighbours -r 0.6 gas
+  error 2 "neighbours -s 0.5" "'0.5' is not a number" neighbours -s 0.5 gas
   error 2 "neighbours: no file" "usage: " neighbours
 }
 good=$tmp/gas

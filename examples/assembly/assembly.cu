@@ -5,6 +5,7 @@
  * each run. At last a single thread adds the same particles in another order, and gets the same bits. The
  * assembly of a finite-element matrix has the same form.
  */
+#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -97,16 +98,16 @@ static __global__ void deposit_kernel(struct grids grids)
 
 /* ---- on the host ---- */
 
-static void die(const char *what, const char *why)
+static void die(int code, const char *what, const char *why)
 {
 	fprintf(stderr, "assembly: %s: %s\n", what, why);
-	exit(1);
+	exit(code);
 }
 
 static void check(enum cua_status status, const char *what)
 {
 	if (status != CUA_OK)
-		die(what, cua_strerror(status));
+		die(1, what, cua_strerror(status));
 }
 
 static void deposit_on_threads(const struct grids *grids)
@@ -117,7 +118,7 @@ static void deposit_on_threads(const struct grids *grids)
 		worker[i].grids = grids;
 		worker[i].first = i;
 		if (pthread_create(&worker[i].thread, NULL, work, &worker[i]))
-			die("threads", "a thread cannot be started");
+			die(1, "threads", "a thread cannot be started");
 	}
 	for (unsigned i = 0; i < THREADS; i++)
 		pthread_join(worker[i].thread, NULL);
@@ -132,7 +133,7 @@ static void deposit_all(struct cua_context *ctx, const struct grids *grids)
 #ifdef __CUDACC__
 	deposit_kernel<<<PARTICLES / BLOCK, BLOCK, 0, cua_context_stream(ctx)>>>(*grids);
 	if (cudaGetLastError() != cudaSuccess)
-		die("kernel", "it cannot be launched");
+		die(1, "kernel", "it cannot be launched");
 #endif
 }
 
@@ -143,7 +144,7 @@ static unsigned long long digest(struct cua_context *ctx, const float *grid)
 	unsigned long long sum = 14695981039346656037ull;
 
 	if (!bits)
-		die("grid", "out of memory");
+		die(1, "grid", "out of memory");
 	check(cua_copy(ctx, bits, grid, NODES * sizeof(*bits)), "grid");
 	check(cua_context_synchronize(ctx), "grid");
 	for (int i = 0; i < NODES; i++)
@@ -219,7 +220,7 @@ static unsigned long long digest_on_host(void)
 	return bits;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	unsigned long long plain, exact, first_plain = 0, first_exact = 0;
 	int plain_changes = 0, exact_changes = 0;
@@ -230,6 +231,9 @@ int main(void)
 #ifdef __CUDACC__
 	backend = CUA_BACKEND_AUTO;
 #endif
+	(void)argv;
+	if (argc != 1)
+		die(2, "usage", "assembly");
 	check(cua_context_create(backend, 0, &ctx), "context");
 	open_memory(ctx, &m);
 	printf("run   atomic additions  exact cells\n");
@@ -253,5 +257,7 @@ int main(void)
 	printf("host                    %016llx\n", exact);
 	printf("runs that differ from the first: %d by atomic additions, %d by exact cells\n",
 	       plain_changes, exact_changes);
+	if (fflush(stdout) || ferror(stdout))
+		die(1, "standard output", strerror(errno));
 	return exact_changes != 0;
 }

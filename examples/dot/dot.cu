@@ -4,6 +4,7 @@
  * and adds the sum to the result, so the host adds nothing. Two ways to add: under a lock, and by a
  * finish state.
  */
+#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,12 +17,16 @@
 #define BLOCK 256
 #define THREADS 4 /* of the CPU */
 
+static void die(int code, const char *what, const char *why)
+{
+	fprintf(stderr, "dot: %s: %s\n", what, why);
+	exit(code);
+}
+
 static void check(enum cua_status status, const char *what)
 {
-	if (status != CUA_OK) {
-		fprintf(stderr, "dot: %s: %s\n", what, cua_strerror(status));
-		exit(1);
-	}
+	if (status != CUA_OK)
+		die(1, what, cua_strerror(status));
 }
 
 /* ---- on threads and in the kernel ---- */
@@ -85,10 +90,8 @@ static void dot_on_threads(struct vectors v, struct result *result)
 		worker[i].v = v;
 		worker[i].number = i;
 		worker[i].result = result;
-		if (pthread_create(&worker[i].thread, NULL, work, &worker[i])) {
-			fprintf(stderr, "dot: a thread cannot be started\n");
-			exit(1);
-		}
+		if (pthread_create(&worker[i].thread, NULL, work, &worker[i]))
+			die(1, "threads", "a thread cannot be started");
 	}
 	for (unsigned i = 0; i < THREADS; i++)
 		pthread_join(worker[i].thread, NULL);
@@ -123,14 +126,12 @@ static void run(struct cua_context *ctx, struct vectors v, struct result *result
 	}
 #ifdef __CUDACC__
 	dot_kernel<<<BLOCKS, BLOCK, 0, cua_context_stream(ctx)>>>(v, result);
-	if (cudaGetLastError() != cudaSuccess) {
-		fprintf(stderr, "dot: the kernel cannot be launched\n");
-		exit(1);
-	}
+	if (cudaGetLastError() != cudaSuccess)
+		die(1, "kernel", "it cannot be launched");
 #endif
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	/* the products of each 1024 elements add up to 2 * (0 + 1 + ... + 1023) */
 	const double expected = (double)(N / 1024) * 1024 * 1023;
@@ -144,8 +145,11 @@ int main(void)
 #ifdef __CUDACC__
 	backend = CUA_BACKEND_AUTO;
 #endif
+	(void)argv;
+	if (argc != 1)
+		die(2, "usage", "dot");
 	if (!x || !y)
-		return 1;
+		die(1, "vectors", "out of memory");
 	for (size_t i = 0; i < N; i++) {
 		x[i] = (float)(i % 1024);
 		y[i] = 2;
@@ -164,6 +168,8 @@ int main(void)
 	/* both launches added to the result under the lock */
 	printf("dot of %d: %.0f under a lock, %.0f by cua_finish, expected %.0f\n", N,
 	       result.locked / 2, result.finished, expected);
+	if (fflush(stdout) || ferror(stdout))
+		die(1, "standard output", strerror(errno));
 	check(cua_free(ctx, (void *)v.x), "memory");
 	check(cua_free(ctx, (void *)v.y), "memory");
 	check(cua_free(ctx, device), "memory");

@@ -64,15 +64,43 @@ static void set_format(struct picture *p, uint32_t format)
 	p->pixels = (size_t)p->width * p->height;
 }
 
+/* Reads a file that begins as a PNG file does. libpng itself names no reason. */
+static uint8_t *read_file(const char *path, size_t *n)
+{
+	FILE *f = fopen(path, "rb");
+	size_t room = 8, got;
+	uint8_t *bytes = NULL;
+
+	if (!f)
+		die(1, "%s: %s", path, strerror(errno));
+	*n = 0;
+	do {
+		bytes = (uint8_t *)realloc(bytes, room);
+		if (!bytes)
+			die(1, "out of memory");
+		got = fread(bytes + *n, 1, room - *n, f);
+		*n += got;
+		if (ferror(f))
+			die(1, "%s: %s", path, strerror(errno));
+		if (*n < 8 || png_sig_cmp(bytes, 0, 8))
+			die(1, "%s: not a PNG file", path);
+		room = 2 * *n;
+	} while (got);
+	fclose(f);
+	return bytes;
+}
+
 /* Reads a PNG file of any kind as 8-bit values. */
 static struct picture read_picture(const char *path, int grey)
 {
+	size_t n;
+	uint8_t *bytes = read_file(path, &n);
 	struct picture p;
 	png_image image;
 
 	memset(&image, 0, sizeof(image));
 	image.version = PNG_IMAGE_VERSION;
-	if (!png_image_begin_read_from_file(&image, path))
+	if (!png_image_begin_read_from_memory(&image, bytes, n))
 		die(1, "%s: %s", path, image.message);
 	image.flags |= PNG_IMAGE_FLAG_16BIT_sRGB;
 	image.format &= PNG_FORMAT_FLAG_COLOR | PNG_FORMAT_FLAG_ALPHA;
@@ -86,6 +114,7 @@ static struct picture read_picture(const char *path, int grey)
 	p.value = bytes_for(p.pixels * p.channels);
 	if (!png_image_finish_read(&image, NULL, p.value, 0, NULL))
 		die(1, "%s: %s", path, image.message);
+	free(bytes);
 	return p;
 }
 
@@ -292,6 +321,8 @@ static void equalize_file(const struct options *o, const char *from, const char 
 	else
 		equalize_brightness(ctx, &p, o->checked);
 	describe("after", &p);
+	if (fflush(stdout) || ferror(stdout))
+		die(1, "standard output: %s", strerror(errno));
 	write_picture(&p, to);
 	cua_context_destroy(ctx);
 	free(p.value);

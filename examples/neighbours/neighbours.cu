@@ -379,13 +379,25 @@ static struct point *read_points(const char *path, uint32_t *n)
 	return point;
 }
 
-static double number(const char *text, double most)
+static double fraction(const char *text, double most)
 {
 	char *end;
 	const double v = strtod(text, &end);
 
 	if (end == text || *end || !(v > 0 && v <= most))
 		die(2, "'%s' is not a number above 0, at most %g", text, most);
+	return v;
+}
+
+static uint64_t whole_number(const char *text, uint64_t most)
+{
+	char *end;
+	unsigned long long v;
+
+	errno = 0;
+	v = strtoull(text, &end, 10);
+	if (*text < '0' || *text > '9' || *end || errno || v < 1 || v > most)
+		die(2, "'%s' is not a number from 1 to %" PRIu64, text, most);
 	return v;
 }
 
@@ -425,8 +437,8 @@ int main(int argc, char **argv)
 		case 'b': backend = backend_of(optarg); break;
 		case 'c': checked = 1; break;
 		case 'l': list = 1; break;
-		case 'r': cutoff = number(optarg, 0.5); break;
-		case 's': room = (uint64_t)number(optarg, 1e12); break;
+		case 'r': cutoff = fraction(optarg, 0.5); break;
+		case 's': room = whole_number(optarg, 1000000000000); break;
 		default: usage();
 		}
 	}

@@ -1,21 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /* Sums and dot products from plain C, on the GPU, or without a GPU on the CPU. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cuatomic.h>
 
 #define N 1000000
 
-static void check(enum cua_status status, const char *what)
+static void die(int code, const char *what, const char *why)
 {
-	if (status != CUA_OK) {
-		fprintf(stderr, "sum: %s: %s\n", what, cua_strerror(status));
-		exit(1);
-	}
+	fprintf(stderr, "sum: %s: %s\n", what, why);
+	exit(code);
 }
 
-int main(void)
+static void check(enum cua_status status, const char *what)
+{
+	if (status != CUA_OK)
+		die(1, what, cua_strerror(status));
+}
+
+int main(int argc, char **argv)
 {
 	struct cua_context *ctx;
 	float *values = (float *)malloc(N * sizeof(*values));
@@ -23,8 +29,11 @@ int main(void)
 	void *x;
 	int i;
 
+	(void)argv;
+	if (argc != 1)
+		die(2, "usage", "sum");
 	if (!values)
-		return 1;
+		die(1, "array", "out of memory");
 	for (i = 0; i < N; i++)
 		values[i] = (float)(i % 1000) - 250.0f;
 
@@ -41,6 +50,8 @@ int main(void)
 	printf("%s: sum %g, dot %g, min %g, max %g\n",
 	       cua_context_backend(ctx) == CUA_BACKEND_CUDA ? "CUDA" : "CPU", (double)sum,
 	       (double)dot, (double)smallest, (double)largest);
+	if (fflush(stdout) || ferror(stdout))
+		die(1, "standard output", strerror(errno));
 
 	check(cua_free(ctx, x), "free");
 	cua_context_destroy(ctx);

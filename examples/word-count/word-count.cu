@@ -375,9 +375,11 @@ static void print(struct totals *t, size_t most)
 static size_t number(const char *text, size_t most)
 {
 	char *end;
-	unsigned long v = strtoul(text, &end, 10);
+	unsigned long v;
 
-	if (*text < '0' || *text > '9' || *end || v > most)
+	errno = 0;
+	v = strtoul(text, &end, 10);
+	if (*text < '0' || *text > '9' || *end || errno || v > most)
 		die(2, "'%s' is not a number from 0 to %zu", text, most);
 	return v;
 }
