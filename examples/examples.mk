@@ -9,10 +9,15 @@
 # CC, CFLAGS, NVCC, NVCCFLAGS, PKG_CONFIG     the tools, for example PKG_CONFIG='pkg-config --static'
 # CUDA                                        empty: nvcc is not used [yes, if there is nvcc]
 CFLAGS ?= -O2 -g
-NVCCFLAGS ?= -O2
 PKG_CONFIG ?= pkg-config
 NVCC ?= $(or $(shell command -v nvcc),$(wildcard /usr/local/cuda/bin/nvcc))
 CUDA ?= $(NVCC)
+# The headers need compute capability 7.0. nvcc before CUDA 13 compiles for 5.2 if -arch=native finds no GPU.
+ifeq ($(origin NVCCFLAGS),undefined)
+modern := __device__ int modern[__CUDA_ARCH__ < 700 ? -1 : 1];
+arch := $(if $(CUDA),$(shell echo '$(modern)' | $(NVCC) -arch=native -ptx -x cu - -o /dev/null 2>/dev/null && echo native))
+NVCCFLAGS := -O2 -arch=$(or $(arch),sm_75)
+endif
 
 c_programs := group-by log-dedup sum
 cuda_programs := assembly bfs dot neighbours word-count

@@ -61,6 +61,13 @@ if [ -n "$NVCC" ]; then
   names="assembly bfs dot neighbours word-count"
   [ -z "${CUA_TEST_QUICK-}" ] || [ -n "${CUA_REQUIRE_GPU-}" ] || names="bfs word-count"
   $MAKE -C "$cuda_programs" clean >log
+  # with the flags that make chooses
+  if ! env -u NVCCFLAGS $MAKE -C "$cuda_programs" PKG_CONFIG="$pc" NVCC="$NVCC" CUDA=yes dot >log 2>&1; then
+    cat log
+    echo "FAILED: make without NVCCFLAGS"
+    exit 1
+  fi
+  rm "$cuda_programs/dot/dot"
   # shellcheck disable=SC2086 # words
   if ! $MAKE -C "$cuda_programs" PKG_CONFIG="$pc" NVCC="$NVCC" CUDA=yes \
     NVCCFLAGS="$NVCC_GENCODE -Wno-deprecated-gpu-targets -Xlinker -rpath=$libraries" $names >log 2>&1; then
@@ -69,6 +76,15 @@ if [ -n "$NVCC" ]; then
     exit 1
   fi
 fi
+
+# arch_of STATUS: the -arch of make's commands if nvcc ends with this status for -arch=native
+arch_of() {
+  printf '#!/bin/sh\nexit %s\n' "$1" >nvcc
+  chmod +x nvcc
+  env -u NVCCFLAGS $MAKE -n -B -C "$programs" PKG_CONFIG="$pc" NVCC="$tmp/nvcc" CUDA=yes dot | grep -o -- '-arch=[a-z0-9_]*'
+}
+[ "$(arch_of 0)" = -arch=native ] || fail "make: not for the GPU of the machine"
+[ "$(arch_of 1)" = -arch=sm_75 ] || fail "make without a GPU: the default of nvcc may be too old"
 
 # has NAME: whether the example was built; its library may be missing
 has() { [ -x "$programs/$1/$1" ]; }
