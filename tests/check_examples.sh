@@ -9,7 +9,7 @@ set -uo pipefail
 
 # Set by `make check`.
 : "${top_srcdir:?}" "${top_builddir:?}" "${CC:?}" "${NVCC?}" "${NVCC_GENCODE?}" "${SANITIZER_FLAGS?}" "${PKG_CONFIG?}" \
-  "${MAKE:?}" "${prefix?}" "${libdir:?}" "${includedir?}" "${pkgconfigdir?}" "${AWK:?}" "${PYTHON:?}"
+  "${MAKE:?}" "${prefix?}" "${libdir:?}" "${docdir:?}" "${includedir?}" "${pkgconfigdir?}" "${AWK:?}" "${PYTHON:?}"
 
 if [ -z "$PKG_CONFIG" ] || ! command -v "${PKG_CONFIG%% *}" >/dev/null; then
   echo "skipped: no pkg-config"
@@ -407,5 +407,36 @@ check_bfs() {
 }
 good=$tmp/chain
 check_bfs
+
+# ---- make examples PREFIX ----
+
+# prefixed FOLDER: an installation whose libraries are in this folder builds sum
+prefixed() {
+  local built=$tmp/prefix/$1
+  rm -rf prefix
+  mkdir -p "$built/pkgconfig" prefix/share/doc/cuatomic
+  cp -P "$libraries"/libcuatomic.* "$built"
+  cp -r "$installed$docdir/examples" prefix/share/doc/cuatomic
+  sed -e "s,^libdir=.*,libdir=$built," -e "s,^includedir=.*,includedir=$installed$includedir," \
+    "$installed$pkgconfigdir/cuatomic.pc" >"$built/pkgconfig/cuatomic.pc"
+  if PKG_CONFIG_PATH='' locked $MAKE -C "$folder" programs EXAMPLES=sum \
+    PREFIX="$(realpath --relative-to="$folder/.." prefix)" >stdout 2>stderr; then
+    ends 0 "PREFIX with $1" "$programs/sum/sum"
+  else
+    fail "PREFIX with $1"
+  fi
+}
+check_prefix() {
+  mv "$programs" kept
+  prefixed lib
+  prefixed lib64
+  prefixed lib/x86_64-linux-gnu
+  mkdir -p none
+  ends 2 "PREFIX without a library" $MAKE -C "$folder" programs PREFIX="$tmp/none"
+  grep -q "^$tmp/none has no cuatomic.pc" stderr || fail "PREFIX without a library: no such message"
+  rm -rf "$programs"
+  mv kept "$programs"
+}
+check_prefix
 
 all_passed
