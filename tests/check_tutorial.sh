@@ -48,6 +48,17 @@ for block in "$tmp/blocks"/*.sh; do
   fi
 done
 
+# The variables that the documents name for a prefix of one's own reach the programs.
+mkdir "$tmp/home"
+ln -s "$root$prefix" "$tmp/home/cuatomic"
+for document in "$tutorial" "$root$docdir/examples/README.md"; do
+  [ "$pkgconfigdir" = "$prefix/lib/pkgconfig" ] || break
+  # shellcheck disable=SC2016 # expanded by the other shell
+  (HOME=$tmp/home && unset PKG_CONFIG_PATH LD_LIBRARY_PATH && eval "$(grep '_PATH=.*cuatomic' "$document")" &&
+    sh -c 'test -f "$PKG_CONFIG_PATH/cuatomic.pc" && test -f "$LD_LIBRARY_PATH/libcuatomic.so.0"') ||
+    fail "${document##*doc/} does not name the folders of an installation"
+done
+
 nvcc+=(-Xcompiler '-Wall,-Wextra' -Werror all-warnings)
 user_commands
 nvcc() { build "${nvcc[@]}" "${@:2}" >&2; } # the architectures of this build instead of -arch=native
