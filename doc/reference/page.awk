@@ -222,9 +222,10 @@ END {
 			body = body text
 			continue
 		}
-		if (name == "table" && kind == "document")
-			tag = "div class=\"wide\"><table>"
-		if (name == "/table" && kind == "document")
+		# wider than a narrow window
+		if (name == "table" && (kind == "document" || kind == "man"))
+			tag = "div class=\"wide\"><" tag
+		if (name == "/table" && (kind == "document" || kind == "man"))
 			tag = "/table></div>"
 		body = body (name == "img" && to == "" ? "" : "<") tag (anchored ? text : linked(text))
 	}
