@@ -7,7 +7,7 @@ set -uo pipefail
 # Set by `make check`.
 : "${top_srcdir:?}" "${top_builddir:?}" "${AWK:?}" "${MANDOC?}" "${CMARK?}" "${PYTHON?}"
 
-if [ -z "$MANDOC" ] || [ -z "$CMARK" ] || [ -z "$PYTHON" ]; then
+if [ -z "$MANDOC" ] || [ -z "$CMARK" ] || [ "$PYTHON" = : ]; then
   echo "skipped: no mandoc, no cmark-gfm or no Python"
   exit 77
 fi
@@ -50,6 +50,17 @@ for file in "$top_srcdir"/doc/*.[1-9] "$top_srcdir"/include/cuatomic/*.h "$top_s
   esac
   grep -q "href=\"$page\"" "$tmp/html/index.html" || fail "the index does not link $page"
 done
+for file in "$top_srcdir"/examples/README.md "$top_srcdir"/examples/*/README.md; do
+  page=examples${file#"$top_srcdir/examples"}
+  page=$(dirname "$page" | tr / -).html
+  grep -q "href=\"$page\"" "$tmp/html/index.html" || fail "the index does not link $page"
+done
+[ -z "$(find "$tmp/html" -name '*.md.html')" ] || fail "documents as sources: $(find "$tmp/html" -name '*.md.html')"
+# shellcheck disable=SC2016 # backticks of Markdown
+! grep -n '`' "$tmp/html/index.html" "$tmp/html/search-index.js" || fail "backticks in the index or in the search"
+# shellcheck disable=SC2016
+! grep -n '<title>.*`' "$tmp"/html/*.html || fail "backticks in titles"
+! grep -n '<table' "$tmp"/html/*.html | grep -v '<div class="wide"><table\|<table class="list"' || fail "tables that do not scroll"
 for header in append spinlock hashmap reduce; do
   grep -q "<h2 id=\"$header\">" "$tmp/html/synchronization.html" || fail "synchronization.html lacks $header.h"
 done
@@ -76,4 +87,11 @@ planted 'an external resource' style.css '1a@import "other.css";'
 mkdir "$tmp/missing"
 MANDOC=$tmp/missing/mandoc generate "$tmp/none" 2>"$tmp/err" && fail "a missing mandoc is no error"
 grep -q 'mandoc is not installed' "$tmp/err" || fail "a missing mandoc: $(cat "$tmp/err")"
+# a run that fails changes nothing
+cp -r "$tmp/html" "$tmp/kept"
+for folder in none kept; do
+  CMARK=false generate "$tmp/$folder" 2>"$tmp/err" && fail "a failure of cmark-gfm is no error"
+done
+diff -r "$tmp/html" "$tmp/kept" || fail "a run that fails changes the reference"
+[ -z "$(find "$tmp" -maxdepth 1 -name 'none*' -o -maxdepth 1 -name '*.tmp')" ] || fail "a run that fails leaves a folder"
 [ $failed = 0 ]

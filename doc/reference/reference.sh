@@ -20,14 +20,13 @@ for tool in "$MANDOC" "$CMARK"; do
 		exit 1
 	}
 done
-final=$out
-mkdir -p "$final"
-final=$(cd "$final" && pwd)
+final=$(cd "$(dirname "$out")" && pwd)/${out##*/}
 out=$final.tmp
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp" "$out"' EXIT
+trap 'exit 1' HUP INT TERM
 rm -rf "$out"
 mkdir "$out"
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
 mkdir "$tmp/page" "$tmp/sync"
 : >"$tmp/types"
 : >"$tmp/headings"
@@ -137,7 +136,7 @@ document() {
 }
 # addressed FILE: the files of the source tree that a document links, and the folders, with a slash
 addressed() {
-	tr '<' '\n' <"$tmp/page/$(document "$1")" | sed -n 's/^\(a\|img\) .*\(href\|src\)="\([^":#]*\)["#].*/\3/p' |
+	tr '<' '\n' <"$tmp/page/$(document "$1")" | sed -nE 's/^(a|img) .*(href|src)="([^":#]*)["#].*/\3/p' |
 		grep -v '^[a-z]*:' | sort -u | while read -r target; do
 			[ -z "$target" ] || (
 				cd "$source/$(dirname "$1")"
@@ -278,7 +277,7 @@ while read -r header page; do
 		{ all = all " " $0 }
 		/<\/p>/ { exit }
 		END {
-			gsub(/<[^>]*>/, "", all)
+			gsub(/<[^>]*>|`/, "", all)
 			gsub(/^ +| +$/, "", all)
 			sub(/\. .*/, "", all)
 			sub(/\.$/, "", all)
@@ -289,7 +288,7 @@ while read -r header page; do
 done <"$tmp/headers"
 for file in $documents; do
 	page=$(document "$file")
-	title=$(sed -n '/^# /{s/^# *//;p;q;}' "$file")
+	title=$(sed -n '/^# /{s/^# *//;s/`//g;p;q;}' "$file")
 	from=$(dirname "$file")
 	[ "$from" != . ] || from=
 	framed "$page" document "$title" "$title" "$from" ""
