@@ -61,8 +61,18 @@ done
 # shellcheck disable=SC2016
 ! grep -n '<title>.*`' "$tmp"/html/*.html || fail "backticks in titles"
 ! grep -n '<table' "$tmp"/html/*.html | grep -v '<div class="wide"><table\|<table class="list"' || fail "tables that do not scroll"
-for header in append spinlock hashmap reduce; do
-  grep -q "<h2 id=\"$header\">" "$tmp/html/synchronization.html" || fail "synchronization.html lacks $header.h"
+# the contract of each header with calls, in a section or in a row of the table "Stream order"
+for file in "$top_srcdir"/include/cuatomic/*.h; do
+  header=$(basename "$file" .h)
+  case $header in
+  atomic_path | lock | port | status | types) continue ;;
+  esac
+  "$AWK" -v header="$header" '
+    /<h2/ { inside = index($0, "<h2 id=\"" header "\">") }
+    inside { text = text $0 }
+    index($0, ">cuatomic/" header ".h</a></td>") && !/<td><\/td>/ { row = 1 }
+    END { exit !(row || text ~ /[Ss]cope/ && text ~ /[Mm]emory order/ && text ~ /[Pp]rogress/) }' "$tmp/html/synchronization.html" ||
+    fail "synchronization.html lacks the scope, memory order or progress of $header.h"
 done
 tables=$(grep -c '<table class="sync">' "$tmp/html/synchronization.html")
 [ "$tables" -ge 15 ] || fail "synchronization.html has only $tables tables"

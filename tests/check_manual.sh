@@ -64,6 +64,15 @@ for page in "$doc"/*.3; do
 done
 cut -d ' ' -f 1 "$tmp/named" | sort >"$tmp/names"
 
+# Pages that name a function of the port layer declare it as the port does.
+for name in $(grep -ohE '\bcua_port_[a-z0-9_]+' "$doc"/*.[1-7] | sort -u); do
+  sed -n "s/^\.B[IR]* \"\(.*$name(.*\)/\1/p" "$doc"/*.[1-7] | tr -d '";' | sed 's: \([,)]\):\1:g; s:  *: :g' >"$tmp/declared"
+  if [ ! -s "$tmp/declared" ] || ! grep -qF "$(head -n 1 "$tmp/declared")" "$top_srcdir/include/cuatomic/port/port_host.h"; then
+    echo "FAILED: no page declares $name as port_host.h does: $(cat "$tmp/declared")"
+    failed=1
+  fi
+done
+
 # ---- compared ----
 
 for name in $(uniq -d "$tmp/names"); do

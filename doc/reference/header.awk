@@ -4,7 +4,8 @@
 # Reads doc/api-index, then the header. Variables:
 #   file    the header's name, such as cuatomic/append.h
 #   types   adds the lines "NAME KIND FILE" of structs, unions, enumerations and their constants to this file
-#   sync    writes the header's synchronization to this file
+#   sync    writes the header's synchronization to this file; without a table of calls, a row of scope, memory order and
+#           progress
 
 function escape(s)
 {
@@ -150,7 +151,7 @@ function prose(first, last, anchors,   i, j, line, at, out, label, id)
 			label = ""
 			if (match(line, labels))
 				label = substr(line, 1, RLENGTH)
-			if (match(line, /^Synchronization( of [^.:]*[.:]|:)?/)) {
+			if (match(line, /^Synchronization(, [a-z, ]*:| of [^.:]*[.:]|:)?/)) {
 				if (RLENGTH > 15)
 					label = substr(line, 1, RLENGTH)
 				else
@@ -209,17 +210,42 @@ function lines_of(comment,   i)
 
 # ---- the parts of a header ----
 
-function contract(comment,   i, first)
+# A cell of a table: the paragraph whose label matches.
+function cell(label,   i, out)
+{
+	for (i = 1; i <= count && match(text[i], /^[A-Z][A-Za-z, ]*:/) == 0 || i <= count && substr(text[i], 1, RLENGTH) !~ label; i++)
+		;
+	if (i > count)
+		return "<td></td>"
+	out = substr(text[i], RLENGTH + 2)
+	while (text[++i] ~ /^  /)
+		out = out " " trim(text[i])
+	return "<td>" said(toupper(substr(out, 1, 1)) substr(out, 2)) "</td>"
+}
+function contract(comment,   i, first, last, scope, order)
 {
 	lines_of(comment)
 	print "<section class=\"contract\" aria-label=\"Contract\">"
 	printf "%s", prose(1, count, 1)
 	print "</section>"
+	if (sync != "" && comment !~ /\n \* Synchronization/ && comment ~ /\n \* Scope/) {
+		scope = cell("^Scope")
+		order = cell("[Mm]emory order")
+		# one label may have both
+		if (scope == order && sub(/<td>/, "<td colspan=\"2\">", scope))
+			order = ""
+		print "<tr class=\"stream\">" scope order cell("^Progress") "</tr>" >sync
+		close(sync)
+		return
+	}
 	# from "Synchronization" to the end of the scope, the order and the progress
+	for (i = 1; i <= count; i++)
+		if (text[i] ~ /^(Scope|Memory order|Progress)/)
+			last = i
 	for (i = 1; i <= count; i++) {
 		if (text[i] ~ /^Synchronization/)
 			first = i
-		else if (first && text[i] ~ /^(Argument|Values|Errors|Full|Hostile|Results|Order of|Direct|Correctness|Sizes|Statuses)/)
+		else if (first && i > last && text[i] ~ /^(Argument|Values|Errors|Full|Hostile|Results|Order of|Direct|Correctness|Sizes|Statuses)/)
 			break
 	}
 	if (first && sync != "") {

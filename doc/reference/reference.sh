@@ -300,10 +300,19 @@ done <"$tmp/sources"
 # ---- synchronization: that of all headers ----
 
 {
-	echo "<p>The contracts of all headers. In a table, X means that the caller must order the two calls, and a dash that they"
-	echo "may run concurrently. cuatomic_memory_order(7) explains orders, scopes and progress.</p>"
+	echo "<p>The contracts of the headers. In a table of calls, X means that the caller must order the two"
+	echo "calls, and a dash that they may run concurrently. cuatomic_memory_order(7) explains orders, scopes and progress.</p>"
+	echo "<section><h2 id=\"stream-order\">Stream order</h2>"
+	echo "<p>The stream of the context orders the host calls of these headers. The functions of"
+	echo "cuatomic/hash.h access no shared object.</p>"
+	echo "<div class=\"wide\"><table><thead><tr><th scope=\"col\">Header</th><th scope=\"col\">Scope</th>"
+	echo "<th scope=\"col\">Memory order</th><th scope=\"col\">Progress</th></tr></thead><tbody>"
 	while read -r header page; do
-		[ ! -f "$tmp/sync/$page" ] || {
+		! grep -q '^<tr class="stream">' "$tmp/sync/$page" 2>/dev/null || sed "s:^<tr[^>]*>:<tr><td>$header</td>:" "$tmp/sync/$page"
+	done <"$tmp/headers"
+	echo "</tbody></table></div></section>"
+	while read -r header page; do
+		[ ! -f "$tmp/sync/$page" ] || grep -q '^<tr class="stream">' "$tmp/sync/$page" || {
 			id=${header#cuatomic/}
 			echo "<section><h2 id=\"${id%.h}\">$header</h2>"
 			echo "<p>Header $header</p>"

@@ -29,6 +29,12 @@
  * - Work in the stream uses the context's workspace. Use a separate context for each stream that
  *   runs at the same time. Do not run two launches of graphs captured from the same context at the
  *   same time.
+ *
+ * Scope: the device of the context, and the calling thread.
+ * Memory order: a call is ordered after earlier work in the context's stream, and before later work.
+ *   After a call that waits for the stream, the calling thread sees all that this work wrote.
+ * Progress: a call whose result is ordinary host memory waits for the stream. On the CPU backend a
+ *   call waits for the context's threads.
  */
 #ifndef CUATOMIC_CONTEXT_H
 #define CUATOMIC_CONTEXT_H

@@ -16,9 +16,10 @@
  * ordered filter is stable, and its result has the same bits on every device and backend. On a GPU
  * an ordered filter takes up to 15 % longer, and an ordered partition 50 %.
  *
- * Scope: the host calls use one device, in stream order. No other thread may write their arrays
- *   meanwhile. cua_filter_by_<name> is for a whole grid; it pushes kept elements with the scope and
- *   the memory order of append.h.
+ * Scope: the host calls use one device. No other thread may write their arrays meanwhile.
+ *   cua_filter_by_<name> is for a whole grid; it pushes kept elements with the scope of append.h.
+ * Memory order: the host calls have that of the context's stream; see cuatomic/context.h.
+ *   cua_filter_by_<name> has that of append.h.
  * Progress: without order and in a partition of a long array no block waits for another block.
  *   Otherwise, in order, each block counts tiles of consecutive elements, and publishes a count a
  *   tile. A block waits for the counts of lower tiles only; the blocks that publish these already

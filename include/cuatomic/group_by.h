@@ -63,8 +63,9 @@
  * A group without valid values has COUNT 0, SUM 0, MEAN and VARIANCE NaN, zero bytes for FIRST and
  * LAST, and for MIN and MAX the greatest and the least value of the type (infinities for floats).
  *
- * Scope: a single device. The calls are ordered in the stream. No other thread or stream may access
- *   the outputs, or write the inputs, meanwhile. There are no inline functions.
+ * Scope: a single device. No other thread or stream may access the outputs, or write the inputs,
+ *   meanwhile. There are no inline functions.
+ * Memory order: that of the context's stream; see cuatomic/context.h.
  * Progress: a call ends for any keys. The hash has a random seed in each call, and a captured call
  *   keeps its seed, so no keys are slow in every run.
  */

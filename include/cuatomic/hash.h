@@ -23,6 +23,10 @@
  * bytes first, under a secret of 128 bits. No method is known to find keys that share a bucket
  * more often than by chance without the secret, even for an attacker who sees collisions. The
  * keyed hash costs about ten times the instructions of cua_hash_u64.
+ *
+ * Scope, memory order: none. The functions depend on their arguments alone, so any calls may run
+ *   concurrently. The caller orders writes of a string with cua_hash_bytes.
+ * Progress: every function ends after a bounded number of its own steps.
  */
 #ifndef CUATOMIC_HASH_H
 #define CUATOMIC_HASH_H

@@ -29,7 +29,8 @@
  *     Each call is linearizable: if a call happens before another call, it also takes effect before
  *     it. Calls on different keys by lanes that do not synchronize have no common order. For example, each of
  *     two lanes inserts a key and then looks up the other lane's key: both lookups may miss, unless
- *     each lane executes a cua_port_fence of CUA_SEQ_CST between its two calls.
+ *     each lane executes cua_port_fence(CUA_SEQ_CST, CUA_SCOPE_DEVICE) between its two calls.
+ *     cuatomic_memory_order(7) describes the fence.
  *
  *     The bulk calls insert_n, ... are many such calls. The stream orders the host calls of a
  *     context.

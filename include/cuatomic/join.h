@@ -29,8 +29,9 @@
  *   A second call with this capacity stores all pairs. A call with capacity 0 only counts.
  * - A demand above 2^64 - 1 is reported as 2^64 - 1.
  *
- * Scope: a single device. The calls are ordered in the stream. No other thread or stream may access
- *   the outputs, or write the inputs, meanwhile. There are no inline functions.
+ * Scope: a single device. No other thread or stream may access the outputs, or write the inputs,
+ *   meanwhile. There are no inline functions.
+ * Memory order: that of the context's stream; see cuatomic/context.h.
  * Progress: a call ends for any keys. The hash has a random seed in each call, and a captured call
  *   keeps its seed, so no keys are slow in every run.
  */

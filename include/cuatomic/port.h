@@ -36,7 +36,8 @@
  *   fetch_add_{u32,u64,f32,f64}          add_{u32,u64,f32,f64}
  *   fetch_{min,max}_{u32,i32,u64,i64}    {min,max}_{u32,i32,u64,i64}
  *   fetch_{inc,dec}_u32                  {inc,dec}_u32    (wrapping at the operand: 0 to v)
- *   fence(order, scope)                  all five orders; RELAXED orders nothing
+ *   fence(order, scope)                  all five orders; RELAXED orders nothing. Programs may call
+ *                                        it: see cuatomic_memory_order(7)
  *   acquire_b32(p, scope, space)         makes the caller's last relaxed load of *p an acquire load
  *   pause(ns)                            sleep about ns nanoseconds or yield; not a fence. On a GPU
  *                                        it delays the whole warp

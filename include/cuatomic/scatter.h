@@ -40,8 +40,9 @@
  *   target with elements is replaced. A target without elements keeps its bits; in a call that
  *   overwrites it becomes NaN.
  *
- * Scope: a single device. The calls are ordered in the stream. No other thread or stream may access
- *   the targets, or write the other arrays, meanwhile. There are no inline functions.
+ * Scope: a single device. No other thread or stream may access the targets, or write the other
+ *   arrays, meanwhile. There are no inline functions.
+ * Memory order: that of the context's stream; see cuatomic/context.h.
  * Progress: a call ends for any indexes and elements.
  */
 #ifndef CUATOMIC_SCATTER_H

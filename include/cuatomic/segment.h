@@ -29,8 +29,9 @@
  *   neighbours, the device, the number of threads or the backend.
  * Integers, MIN and MAX have the same bits in both modes.
  *
- * Scope: a single device. The calls are ordered in the stream. No other thread or stream may write
- *   their arrays meanwhile. There are no inline functions.
+ * Scope: a single device. No other thread or stream may write the arrays of a call meanwhile. There
+ *   are no inline functions.
+ * Memory order: that of the context's stream; see cuatomic/context.h.
  * Progress: a call ends for any offsets. cua_reduce_by_key finds the runs by a filter in order: see
  *   cuatomic/filter.h.
  */
