@@ -25,10 +25,9 @@ read -ra nvcc <<<"$NVCC $NVCC_GENCODE"
 flags=(-I"$top/include" -I"$build/include")
 strict=(-std=gnu11 -Wall -Wextra -Werror)
 
-# Open MPI: as root in a container, with more processes than processors
-export OMPI_CC=${cc[0]} MPICH_CC=${cc[0]} OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
-  OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_btl=self,vader OMPI_MCA_btl_vader_single_copy_mechanism=none \
-  OMPI_MCA_plm_rsh_agent=true
+export OMPI_CC=${cc[0]} MPICH_CC=${cc[0]}
+# shellcheck source=tests/mpi_env.sh
+. "$top_srcdir/tests/mpi_env.sh"
 
 mkdir "$tmp/x"
 $AWK -v dir="$tmp/x" -f "$top/tests/manual_examples.awk" "$doc"/*.[37]

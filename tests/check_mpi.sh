@@ -29,11 +29,9 @@ passed=0
 seed=${CUA_TEST_SEED:-$(date +%s)}
 echo "CUA_TEST_SEED=$seed"
 
-export OMPI_CC=$CC MPICH_CC=$CC
-# Open MPI: as root in a container, with more processes than processors, without other machines
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 \
-  OMPI_MCA_btl=self,vader OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_MCA_plm_rsh_agent=true \
-  OMPI_MCA_orte_abort_print_stack=0 TMPDIR=$tmp
+export OMPI_CC=$CC MPICH_CC=$CC TMPDIR=$tmp
+# shellcheck source=tests/mpi_env.sh
+. "$top_srcdir/tests/mpi_env.sh"
 
 # build NAME SOURCE FLAG...: links with the libraries of the build folder
 build() {
