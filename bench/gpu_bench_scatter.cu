@@ -102,7 +102,13 @@ static __global__ void native(size_t n, const uint32_t *index, const float *x, f
 		atomicAdd(&out[index[i]], x[i]);
 }
 
-/* Additions of four neighbours at once, where the GPU has them. */
+/* The GPU and CUDA 12.1 or newer have it. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900 &&                                              \
+	(__CUDACC_VER_MAJOR__ > 12 || (__CUDACC_VER_MAJOR__ == 12 && __CUDACC_VER_MINOR__ >= 1))
+#define HAVE_ATOMIC_FLOAT4 1
+#endif
+
+/* Additions of four neighbours at once, if possible. */
 static __global__ void native_rows(size_t n, size_t width, const uint32_t *index, const float4 *x,
 				   float4 *out)
 {
@@ -110,7 +116,7 @@ static __global__ void native_rows(size_t n, size_t width, const uint32_t *index
 	     i += (size_t)gridDim.x * blockDim.x) {
 		float4 *to = &out[index[i / (width / 4)] * (width / 4) + i % (width / 4)];
 
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+#ifdef HAVE_ATOMIC_FLOAT4
 		atomicAdd(to, x[i]);
 #else
 		atomicAdd(&to->x, x[i].x);
