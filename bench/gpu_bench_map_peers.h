@@ -3,8 +3,8 @@
  * Peers of `cuatomic bench hashmap`: hash maps of other libraries. The compiler's include path
  * selects the peers:
  *
- *   cuCollections   cuco::static_map, by bulk calls on iterators, with both probing schemes, one to
- *                   four lanes a key, and windows of one and two slots
+ *   cuCollections   cuco::static_map, by bulk calls on iterators: linear probing and double
+ *                   hashing, groups of 1, 2 and 4 lanes a key, windows of 1 and 2 slots
  *   BGHT            bght::bcht with buckets of 8 and 16 slots, for keys of 4 bytes
  *
  * Each peer reserves a key and a value: the key 0, absent in bench_keys.h, and PEER_ABSENT.

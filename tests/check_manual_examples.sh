@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # The examples of the manual pages. Each page has a complete program. A program in C compiles without warnings, runs,
-# and prints what the page states. Other functions compile. nvcc, if there is one, compiles the kernels.
+# and prints the output of the page. Other functions compile. If nvcc is installed, it compiles the kernels.
 #
 # CHECK_MANUAL_DOC   look for the pages here [doc of the source]
 set -uo pipefail

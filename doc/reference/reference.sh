@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# reference.sh OUT SOURCE BUILD VERSION: writes the reference in HTML to the folder OUT, which is replaced. files.txt
-# there lists the files.
+# reference.sh OUT SOURCE BUILD VERSION: replaces the folder OUT by the reference in HTML. OUT/files.txt lists the
+# files.
 #
-# SOURCE is the source tree, BUILD the build tree, which has include/cuatomic/version.h. MANDOC, CMARK and AWK name the
+# SOURCE is the source tree, BUILD the build tree with include/cuatomic/version.h. MANDOC, CMARK and AWK name the
 # tools. The output depends on the sources alone, so that two runs have the same bits.
 set -eu
 out=$1
@@ -55,7 +55,7 @@ for file in "$source"/doc/*.[1-9]; do
 	page=$name.html
 	$MANDOC -T html -O fragment "$file" | $AWK '
 		/<table class="(head|foot)">/ { skip = 1 }
-		# neighbours of a synopsis are one listing
+		# merge adjacent listings of a synopsis
 		!skip {
 			if (ended && sub(/^<pre>/, ""))
 				print ""

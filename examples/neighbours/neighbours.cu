@@ -57,7 +57,7 @@ struct point {
 	uint32_t x[3];
 };
 
-/* The particles sorted by cell: those of cell c are first[c] to first[c + 1] - 1. */
+/* The particles sorted by cell. Cell c has the particles first[c] to first[c + 1] - 1. */
 struct box {
 	const struct point *point;
 	const uint32_t *name; /* the number of each particle in the input */
@@ -90,7 +90,7 @@ CUA_FN uint32_t cell_on_axis(uint32_t x, uint32_t side)
 	return (uint32_t)((uint64_t)x * side >> 32);
 }
 
-/* Appends the pairs of particle i with particles of one cell. */
+/* Appends the pairs of particle i with the particles of a cell. */
 CUA_FN void pairs_with_cell(const struct box *box, uint32_t i, uint32_t cell,
 			    const struct cua_append_view *out, struct cua_append_stage_pairs *stage)
 {
@@ -332,7 +332,7 @@ static int read_numbers(const char *line, size_t length, double *x)
 	return at + strspn(at, BLANKS) == line + length;
 }
 
-/* The point of fractions of the box. Returns 0 if one is not in [0, 1). */
+/* The point of fractions of the box. Returns 0 if a fraction is outside [0, 1). */
 static int to_point(const double *x, struct point *point)
 {
 	for (int k = 0; k < 3; k++) {
