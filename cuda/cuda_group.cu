@@ -162,6 +162,18 @@ static enum cua_status cuda_order(struct cua_group *before, struct cua_group *af
 	return status;
 }
 
+static enum cua_status cuda_follow(struct cua_group *before, struct cua_group *after)
+{
+	enum cua_status status = CUA_OK;
+
+	for (uint32_t i = 0; i < before->local && !status; i++) {
+		status = record(before, i);
+		if (!status)
+			status = wait_for(after, i, before, i);
+	}
+	return status;
+}
+
 /* Later work of each rank follows the earlier work of all ranks. */
 static enum cua_status barrier(struct cua_group *g)
 {
@@ -532,5 +544,5 @@ static enum cua_status cuda_sum(struct cua_group *g, size_t n, size_t size)
 
 /* In the order of the struct's members. */
 const struct cua__group_ops cua__cuda_group = {
-	cuda_open, cuda_close,       cuda_begin, cuda_end,       cuda_gather,    cuda_exchange,
-	cuda_sum,  cuda_sum_scratch, cuda_order, cuda_open_side, cuda_close_side};
+	cuda_open, cuda_close,       cuda_begin, cuda_end,    cuda_gather,    cuda_exchange,
+	cuda_sum,  cuda_sum_scratch, cuda_order, cuda_follow, cuda_open_side, cuda_close_side};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Bulk insert and build of a hash map of words: the kernels of lib/kernels/hashmap_regions.h and
- * their launches, also for sharded maps with ranks that scatter pairs into each other's memory.
+ * their launches, also for sharded maps with ranks that read pairs from each other's memory.
  */
 #include "config.h"
 
@@ -25,6 +25,8 @@
 #define SPILL_THREADS 256u
 #define SPILL_BLOCKS_PER_PROCESSOR 4u
 
+#define ASIDE_THREADS (2 * CUA__SHARD_DIRECT_RANKS)
+
 #define MOST_REGIONS (2 * SCATTER_THREADS)
 /*
  * A scatter computes offsets beyond the room of a region in 32 bits, for as many words as are in
@@ -38,13 +40,13 @@
  * Insert: log2 of the buckets per region, and the bytes of the map that are written concurrently.
  */
 #define INSERT_SHIFT 16u
-/*
- * Scatters to other GPUs need longer runs: log2 of the buckets per region of an insert (at most INSERT_BYTES),
- * and the regions of all owners together of a build.
- */
-#define SEND_SHIFT 18u
-#define SEND_REGIONS 384u
 #define INSERT_BYTES ((uint64_t)21 << 20)
+/*
+ * A build of a sharded map: the slices of the regions of an owner, and the slices that the staging has
+ * room for. With more slices the last is shorter, but the host launches more.
+ */
+#define SLICES 4u
+#define STAGED_SLICES 2u
 
 /* Words per thread: as many as fit in the memory of a build region. */
 static __host__ __device__ constexpr uint32_t build_each(uint32_t ks, uint32_t vs)
@@ -61,12 +63,15 @@ static __host__ __device__ constexpr uint32_t list_room(uint32_t ks, uint32_t vs
 namespace
 {
 
-template <uint32_t KS, uint32_t VS, uint32_t HASH, int AGAIN>
+enum scatters { SCATTER, RESCATTER, SEND };
+
+template <uint32_t KS, uint32_t VS, uint32_t HASH, enum scatters WHICH>
 __global__ void __launch_bounds__(SCATTER_THREADS, SCATTER_BLOCKS_PER_PROCESSOR)
 	scatter_kernel(const __grid_constant__ struct cua__regions_pass a)
 {
 	constexpr struct cua__regions_kind kind = {
-		KS, VS, SCATTER_THREADS, scatter_each(KS, VS), AGAIN, HASH};
+		KS,   VS, SCATTER_THREADS, scatter_each(KS, VS), WHICH == RESCATTER,
+		HASH, 0,  WHICH == SEND};
 	constexpr uint32_t TILE = SCATTER_THREADS * scatter_each(KS, VS);
 	__shared__ struct cua__regions_shared shared;
 	extern __shared__ uint4 scatter_stage[];
@@ -77,27 +82,7 @@ __global__ void __launch_bounds__(SCATTER_THREADS, SCATTER_BLOCKS_PER_PROCESSOR)
 
 	if (cua__hashmap_has_words(KS, VS))
 		cua__regions_scatter(kind, &a, blockIdx.x, &shared, stage, region_of, number,
-				     number + a.regions, NULL);
-}
-
-/* The scatter of a rank to the memory of the owners. */
-template <uint32_t KS, uint32_t VS, uint32_t HASH>
-__global__ void __launch_bounds__(SCATTER_THREADS, SCATTER_BLOCKS_PER_PROCESSOR)
-	send_kernel(const __grid_constant__ struct cua__regions_pass a)
-{
-	constexpr struct cua__regions_kind kind = {
-		KS, VS, SCATTER_THREADS, scatter_each(KS, VS), 0, HASH, 0, 1};
-	constexpr uint32_t TILE = SCATTER_THREADS * scatter_each(KS, VS);
-	__shared__ struct cua__regions_shared shared;
-	extern __shared__ uint4 scatter_stage[];
-	void *stage = known(scatter_stage);
-	CUA__REGIONS_INDEX *region_of =
-		(CUA__REGIONS_INDEX *)((char *)stage + TILE * word_size(KS, VS));
-	uint64_t *place = (uint64_t *)(region_of + TILE);
-
-	if (cua__hashmap_has_words(KS, VS))
-		cua__regions_scatter(kind, &a, blockIdx.x, &shared, stage, region_of,
-				     (uint32_t *)(place + a.regions), NULL, place);
+				     number + a.regions);
 }
 
 template <uint32_t KS, uint32_t VS, uint32_t HASH>
@@ -115,7 +100,7 @@ __global__ void __launch_bounds__(BUILD_THREADS, BUILD_BLOCKS_PER_PROCESSOR)
 					       list_room(KS, VS)};
 
 	if (cua__hashmap_has_words(KS, VS))
-		cua__regions_build(kind, &a, blockIdx.x, &shared, room);
+		cua__regions_build(kind, &a, a.first_region + blockIdx.x, &shared, room);
 }
 
 template <uint32_t KS, uint32_t VS, uint32_t HASH>
@@ -139,14 +124,23 @@ __global__ void __launch_bounds__(INSERT_THREADS, INSERT_BLOCKS_PER_PROCESSOR)
 		cua__regions_insert_tile(kind, &a, blockIdx.x, list);
 }
 
+template <uint32_t KS, uint32_t VS>
+__global__ void aside_kernel(const __grid_constant__ struct cua__regions_pass a)
+{
+	constexpr struct cua__regions_kind kind = {KS, VS, ASIDE_THREADS, 1, 0, 0};
+
+	if (cua__hashmap_has_words(KS, VS))
+		cua__regions_insert_aside(kind, &a);
+}
+
 } // namespace
 
 struct kernels {
 	uint32_t tile;          /* words per scattering block */
 	uint32_t scatter_bytes; /* shared memory; region_bytes more for each region */
-	uint32_t region_bytes, send_region_bytes;
+	uint32_t region_bytes;
 	uint32_t build_bytes;
-	kernel scatter, rescatter, send, build, spill, insert;
+	kernel scatter, rescatter, send, build, spill, insert, aside;
 };
 
 template <uint32_t KS, uint32_t VS, uint32_t HASH> static void kernels_of_hash(struct kernels *k)
@@ -156,14 +150,14 @@ template <uint32_t KS, uint32_t VS, uint32_t HASH> static void kernels_of_hash(s
 	k->tile = SCATTER_THREADS * scatter_each(KS, VS);
 	k->scatter_bytes = k->tile * (size + (uint32_t)sizeof(CUA__REGIONS_INDEX));
 	k->region_bytes = 2 * sizeof(uint32_t);
-	k->send_region_bytes = sizeof(uint32_t) + sizeof(uint64_t);
 	k->build_bytes = CUA__REGIONS_BUILD_BYTES + list_room(KS, VS) * size;
-	k->scatter = scatter_kernel<KS, VS, HASH, 0>;
-	k->rescatter = scatter_kernel<KS, VS, HASH, 1>;
-	k->send = send_kernel<KS, VS, HASH>;
+	k->scatter = scatter_kernel<KS, VS, HASH, SCATTER>;
+	k->rescatter = scatter_kernel<KS, VS, HASH, RESCATTER>;
+	k->send = scatter_kernel<KS, VS, HASH, SEND>;
 	k->build = build_kernel<KS, VS, HASH>;
 	k->spill = spill_kernel<KS, VS, HASH>;
 	k->insert = insert_kernel<KS, VS, HASH>;
+	k->aside = aside_kernel<KS, VS>;
 }
 
 template <uint32_t KS, uint32_t VS>
@@ -319,25 +313,35 @@ static enum cua_status clear_counts(struct cua_context *ctx, const struct cua_ha
 	return status;
 }
 
+static enum cua_status build_regions(struct cua_context *ctx, const struct kernels *k,
+				     uint64_t regions, const struct cua__regions_pass *a)
+{
+	return launch(ctx, k->build, regions, BUILD_THREADS, k->build_bytes, k->build_bytes, a);
+}
+
+static enum cua_status insert_spilled(struct cua_context *ctx, const struct kernels *k,
+				      const struct cua__regions_pass *a)
+{
+	return launch(ctx, k->spill, (uint64_t)ctx->processors * SPILL_BLOCKS_PER_PROCESSOR,
+		      SPILL_THREADS, 0, 0, a);
+}
+
 /*
  * The last scatter, `which`, into the build regions, and the build. After an error the map is empty: neither
  * old pairs nor some of the new pairs remain. So the function also takes the status of the steps before.
  */
 static enum cua_status finish_build(struct cua_context *ctx, const struct kernels *k,
 				    enum cua_status status, kernel which, uint64_t tiles,
-				    uint64_t build_regions, struct cua__regions_pass *last)
+				    uint64_t regions, struct cua__regions_pass *last)
 {
 	const struct cua_hashmap_view *view = &last->view;
 
 	if (!status)
 		status = scatter(ctx, k, which, tiles, last);
 	if (!status)
-		status = launch(ctx, k->build, build_regions, BUILD_THREADS, k->build_bytes,
-				k->build_bytes, last);
+		status = build_regions(ctx, k, regions, last);
 	if (!status)
-		status = launch(ctx, k->spill,
-				(uint64_t)ctx->processors * SPILL_BLOCKS_PER_PROCESSOR,
-				SPILL_THREADS, 0, 0, last);
+		status = insert_spilled(ctx, k, last);
 	if (status) {
 		(void)clear_counts(ctx, view);
 		(void)ctx->runtime->set_bytes(ctx, view->buckets, 0,
@@ -382,7 +386,7 @@ enum cua_status cua__cuda_hashmap_build(struct cua_context *ctx,
 		first.room = plan.room;
 		first.shift = CUA__HASHMAP_REGION_LOG + log;
 		first.regions = (uint32_t)plan.regions;
-		second.from = words;
+		second.from_of[0] = words;
 		second.from_filled = counters;
 		second.from_room = plan.room;
 		second.from_tiles = divide_up(plan.room, k.tile);
@@ -430,30 +434,25 @@ static bool plan_insert(struct cua_context *ctx, const struct cua_hashmap_view *
 }
 
 /*
- * Inserts scattered words, and then the spilled words. Of each region, `ranks` parts are adjacent and have
- * room for a->room words each; a->regions is the number of all parts.
+ * Inserts the words of all sources, and then the spilled words. A region of a source has room for a->room
+ * words; a->regions is the number of the regions of all sources.
  */
 static enum cua_status insert_scattered(struct cua_context *ctx, const struct kernels *k,
-					const void *words, const uint64_t *filled, uint32_t shift,
-					uint32_t ranks, struct cua__regions_pass *a)
+					const uint64_t *filled, uint32_t shift,
+					struct cua__regions_pass *a)
 {
 	enum cua_status status;
 	uint64_t groups;
 
-	a->from = words;
 	a->from_filled = filled;
 	a->from_room = a->room;
 	a->from_tiles = divide_up(a->room, INSERT_THREADS * INSERT_EACH);
 	a->at_once = (uint32_t)(INSERT_BYTES >> shift) / CUA__HASHMAP_WORD_BYTES;
-	a->at_once = (a->at_once ? a->at_once : 1) * ranks;
+	a->at_once = (a->at_once ? a->at_once : 1) * a->from_ranks;
 	groups = divide_up(a->regions, a->at_once);
 	status = launch(ctx, k->insert, groups * a->at_once * a->from_tiles, INSERT_THREADS, 0, 0,
 			a);
-	if (!status)
-		status = launch(ctx, k->spill,
-				(uint64_t)ctx->processors * SPILL_BLOCKS_PER_PROCESSOR,
-				SPILL_THREADS, 0, 0, a);
-	return status;
+	return status ? status : insert_spilled(ctx, k, a);
 }
 
 size_t cua__cuda_hashmap_build_scratch(struct cua_context *ctx, const struct cua_hashmap_view *view,
@@ -502,83 +501,100 @@ enum cua_status cua__cuda_hashmap_insert_regions(struct cua_context *ctx,
 	status = scatter(ctx, &k, k.scatter, divide_up(call->n, k.tile), &a);
 	if (status)
 		return status;
-	return insert_scattered(ctx, &k, words, counters, shift, 1, &a);
+	a.from_of[0] = words;
+	a.from_ranks = 1;
+	return insert_scattered(ctx, &k, counters, shift, &a);
 }
 
 /* ---- direct inserts of sharded maps ---- */
 
 /*
- * The memory of a rank: a struct cua__shard_late, counters of the words that the rank sent to each region of
- * each owner, and of those that it received in each region of its own from each rank, counters of the build
- * regions, the regions, and the spill list. The rooms of all ranks in a region are adjacent.
+ * The memory of a rank: a struct cua__shard_late, counters of the words that the rank has for each region of
+ * each owner, and of those that it reads from each source in each region of its own, counters of the build
+ * regions, the regions, the staging of a build, and the spill list.
  */
 struct direct_plan {
 	struct kernels k;
 	uint32_t shift, log, per_owner;
+	uint32_t slice; /* regions of a slice of a build */
 	uint64_t room, build_regions;
 	uint64_t *sent, *received, *filled; /* in the memory of the rank */
 	size_t counter_bytes;               /* at its beginning, the late struct included */
 	size_t words;                       /* offset of the regions */
-	char *spill;
+	size_t room_bytes;                  /* of a region */
+	char *staging, *spill;
 	size_t bytes;
 };
 
-/* Returns false if the insert would not pay. Sets d->spill_room. */
+/* Sets the first scatter of a build. Returns false if the build would not pay. */
+static bool plan_direct_build(const struct cua__shard_direct *d, struct direct_plan *p)
+{
+	const struct cua_hashmap_view *view = d->view;
+	const uint32_t slots = cua__hashmap_word_slots(view->key_size, view->value_size);
+	const uint64_t most_regions = MOST_REGIONS / d->ranks;
+
+	p->build_regions = view->n_buckets / CUA__HASHMAP_REGION;
+	if (view->n_buckets % CUA__HASHMAP_REGION || p->build_regions < LEAST_BUILD_REGIONS ||
+	    d->most > view->n_buckets * slots)
+		return false;
+	/* as in a single map, as far as the first scatter has room for the regions of all owners */
+	while ((2u << p->log) <= MOST_REGIONS &&
+	       ((p->build_regions >> p->log) > ((uint64_t)4 << p->log) ||
+		divide_up(p->build_regions, (uint64_t)1 << p->log) > most_regions))
+		++p->log;
+	p->shift = CUA__HASHMAP_REGION_LOG + p->log;
+	return divide_up(p->build_regions, (uint64_t)1 << p->log) <= most_regions;
+}
+
+static bool plan_direct_insert(const struct cua__shard_direct *d, struct direct_plan *p)
+{
+	const struct cua_hashmap_view *view = d->view;
+
+	if (view->n_buckets * CUA__HASHMAP_WORD_BYTES < 4 * INSERT_BYTES ||
+	    d->most < view->n_buckets)
+		return false;
+	p->shift = INSERT_SHIFT;
+	while ((view->n_buckets - 1) >> p->shift >= MOST_REGIONS / d->ranks)
+		++p->shift;
+	return true;
+}
+
+/* Returns false if the insert would not pay. Sets d->spill_room and d->slices. */
 static bool plan_direct(struct cua_context *ctx, struct cua__shard_direct *d, struct direct_plan *p)
 {
 	const struct cua_hashmap_view *view = d->view;
+	const bool builds = d->call == CUA__SHARD_BUILD;
 	struct cua__hashmap_call call = {};
 	char *base = d->memory[d->rank];
-	uint64_t regions;
-	size_t size;
+	uint64_t regions, staged = 0;
 
 	*p = {};
 	call.op = CUA__HASHMAP_INSERT;
 	call.n = d->most;
 	if (!fits(ctx, view, &call, &p->k) ||
-	    p->k.scatter_bytes + MOST_REGIONS * p->k.send_region_bytes +
-			    sizeof(struct cua__regions_shared) >
-		    ctx->shared_bytes)
+	    !(builds ? plan_direct_build(d, p) : plan_direct_insert(d, p)))
 		return false;
-	size = word_bytes(view);
-	if (d->call == CUA__SHARD_BUILD) {
-		const uint32_t slots = cua__hashmap_word_slots(view->key_size, view->value_size);
-
-		p->build_regions = view->n_buckets / CUA__HASHMAP_REGION;
-		if (view->n_buckets % CUA__HASHMAP_REGION ||
-		    p->build_regions < LEAST_BUILD_REGIONS || d->most > view->n_buckets * slots)
-			return false;
-		/* long runs for each owner, as far as the second scatter has room for the regions */
-		while ((2u << p->log) <= MOST_REGIONS &&
-		       ((p->build_regions >> p->log) > ((uint64_t)4 << p->log) ||
-			divide_up(p->build_regions, (uint64_t)1 << p->log) >
-				SEND_REGIONS / d->ranks))
-			++p->log;
-		if (divide_up(p->build_regions, (uint64_t)1 << p->log) > MOST_REGIONS / d->ranks)
-			return false;
-		p->shift = CUA__HASHMAP_REGION_LOG + p->log;
-	} else {
-		if (view->n_buckets * CUA__HASHMAP_WORD_BYTES < 4 * INSERT_BYTES ||
-		    d->most < view->n_buckets)
-			return false;
-		p->shift = SEND_SHIFT;
-		while ((view->n_buckets - 1) >> p->shift >= MOST_REGIONS / d->ranks)
-			++p->shift;
-	}
 	p->per_owner = (uint32_t)((view->n_buckets - 1) >> p->shift) + 1;
 	p->room = room_of((uint64_t)((double)d->most / d->ranks / (double)view->n_buckets *
 				     (double)((uint64_t)1 << p->shift)));
 	if (p->room > MOST_ROOM)
 		return false;
+	p->room_bytes = p->room * word_bytes(view);
+	p->slice = (uint32_t)divide_up(p->per_owner, SLICES);
+	d->slices = builds ? (uint32_t)divide_up(p->per_owner, p->slice) : 0;
 	regions = (uint64_t)p->per_owner * d->ranks;
+	if (builds)
+		staged = (uint64_t)p->slice * (d->ranks - 1) *
+			 (d->slices < STAGED_SLICES ? d->slices : STAGED_SLICES);
 	d->spill_room = d->most / 8;
 	p->sent = (uint64_t *)(base + cua__scratch_size(sizeof(struct cua__shard_late)));
 	p->received = p->sent + regions;
 	p->filled = p->received + regions;
 	p->counter_bytes = (size_t)((char *)(p->filled + p->build_regions) - base);
 	p->words = cua__scratch_size(p->counter_bytes);
-	p->spill = base + p->words + regions * p->room * size;
-	p->bytes = p->words + (regions * p->room + d->spill_room) * size;
+	p->staging = base + p->words + regions * p->room_bytes;
+	p->spill = p->staging + staged * p->room_bytes;
+	p->bytes = (size_t)(p->spill - base) + d->spill_room * word_bytes(view);
 	return true;
 }
 
@@ -609,7 +625,6 @@ enum cua_status cua__cuda_direct_clear(struct cua_context *ctx, const struct cua
 enum cua_status cua__cuda_direct_send(struct cua_context *ctx, const struct cua__shard_direct *d)
 {
 	const struct direct_plan p = planned(ctx, d);
-	const uint64_t rank_bytes = p.room * word_bytes(d->view);
 	struct cua__regions_pass a = {};
 
 	if (!d->n)
@@ -618,75 +633,194 @@ enum cua_status cua__cuda_direct_send(struct cua_context *ctx, const struct cua_
 	a.keys = d->keys;
 	a.values = d->values;
 	a.n = d->n;
+	a.to = d->memory[d->rank] + p.words;
 	a.filled = p.sent;
 	a.room = p.room;
 	a.shift = p.shift;
 	a.regions = p.per_owner * d->ranks;
-	a.repeat_limit = repeat_limit(p.k.tile, a.regions);
 	a.owners = d->ranks;
 	a.per_owner = p.per_owner;
 	a.owner_seed = d->seed;
-	a.stride = d->ranks * rank_bytes;
-	for (uint32_t r = 0; r < d->ranks; r++)
-		a.to_of[r] = d->memory[r] + p.words + d->rank * rank_bytes;
 	a.late = (struct cua__shard_late *)d->memory[d->rank];
 	a.spilled = &a.late->spilled;
-	return launch(ctx, p.k.send, divide_up(d->n, p.k.tile), SCATTER_THREADS,
-		      p.k.scatter_bytes + a.regions * p.k.send_region_bytes,
-		      p.k.scatter_bytes + MOST_REGIONS * p.k.send_region_bytes, &a);
+	return scatter(ctx, &p.k, p.k.send, divide_up(d->n, p.k.tile), &a);
 }
 
-/* The numbers of words that each rank sent to this rank. */
+/* ---- the words of other ranks ---- */
+
+/* The rank of a source. Each rank begins with another one, so no memory is read by all ranks at once. */
+static uint32_t source_rank(const struct cua__shard_direct *d, uint32_t source)
+{
+	return (d->rank + source) % d->ranks;
+}
+
+/* The regions that a rank has for the rank of d. */
+static const char *regions_at(const struct cua__shard_direct *d, const struct direct_plan *p,
+			      uint32_t rank)
+{
+	return d->memory[rank] + p->words + (size_t)d->rank * p->per_owner * p->room_bytes;
+}
+
+/* The numbers of words in the regions that each source has for the rank. */
 struct direct_counts {
 	const uint64_t *sent[CUA__SHARD_DIRECT_RANKS];
 	uint64_t *received;
-	uint32_t ranks, per_owner;
+	uint32_t sources, per_owner;
 };
 
 static __global__ void receive_counts_kernel(const __grid_constant__ struct direct_counts c)
 {
-	for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < c.per_owner * c.ranks;
+	for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < c.per_owner * c.sources;
 	     i += gridDim.x * blockDim.x)
-		c.received[i] = c.sent[i % c.ranks][i / c.ranks];
+		c.received[i] = c.sent[i % c.sources][i / c.sources];
+}
+
+/* Reads the counts of the sources from `first` on. */
+static enum cua_status receive_counts(struct cua_context *ctx, const struct cua__shard_direct *d,
+				      const struct direct_plan *p, uint32_t first)
+{
+	const size_t sent = (size_t)((char *)p->sent - d->memory[d->rank]);
+	struct direct_counts c = {};
+
+	for (uint32_t j = first; j < d->ranks; j++)
+		c.sent[j - first] = (const uint64_t *)(d->memory[source_rank(d, j)] + sent) +
+				    d->rank * p->per_owner;
+	c.received = p->received;
+	c.sources = d->ranks - first;
+	c.per_owner = p->per_owner;
+	return cua__launch(ctx, receive_counts_kernel, MOST_REGIONS / 128, 128, 0, c);
+}
+
+/* Inserts the pairs of all ranks that were set aside. */
+static enum cua_status insert_aside(struct cua_context *ctx, const struct cua__shard_direct *d,
+				    const struct direct_plan *p)
+{
+	struct cua__regions_pass a = {};
+
+	a.view = *d->view;
+	for (uint32_t r = 0; r < d->ranks; r++)
+		a.from_of[r] = d->memory[r];
+	a.owners = d->ranks;
+	a.rank = d->rank;
+	a.owner_seed = d->seed;
+	return launch(ctx, p->k.aside, 1, ASIDE_THREADS, 0, 0, &a);
+}
+
+static struct cua__regions_pass received_pass(const struct cua__shard_direct *d,
+					      const struct direct_plan *p)
+{
+	struct cua__regions_pass a = {};
+
+	a.view = *d->view;
+	a.spill = p->spill;
+	a.spill_room = d->spill_room;
+	a.spilled = &((struct cua__shard_late *)d->memory[d->rank])->listed;
+	return a;
 }
 
 enum cua_status cua__cuda_direct_receive(struct cua_context *ctx, const struct cua__shard_direct *d)
 {
 	const struct direct_plan p = planned(ctx, d);
-	const size_t sent = (size_t)((char *)p.sent - d->memory[d->rank]);
-	struct cua__regions_pass a = {};
-	struct direct_counts c = {};
-	enum cua_status status;
+	struct cua__regions_pass a = received_pass(d, &p);
+	enum cua_status status = receive_counts(ctx, d, &p, 0);
 
-	for (uint32_t r = 0; r < d->ranks; r++)
-		c.sent[r] = (const uint64_t *)(d->memory[r] + sent) + d->rank * p.per_owner;
-	c.received = p.received;
-	c.ranks = d->ranks;
-	c.per_owner = p.per_owner;
-	status = cua__launch(ctx, receive_counts_kernel, MOST_REGIONS / 128, 128, 0, c);
-	a.view = *d->view;
-	a.spill = p.spill;
-	a.spill_room = d->spill_room;
-	a.spilled = &((struct cua__shard_late *)d->memory[d->rank])->listed;
-	if (d->call == CUA__SHARD_INSERT) {
-		a.regions = p.per_owner * d->ranks;
-		a.room = p.room;
-		return status ? status
-			      : insert_scattered(ctx, &p.k, d->memory[d->rank] + p.words,
-						 p.received, p.shift, d->ranks, &a);
-	}
+	for (uint32_t j = 0; j < d->ranks; j++)
+		a.from_of[j] = regions_at(d, &p, source_rank(d, j));
+	a.from_ranks = d->ranks;
+	a.regions = p.per_owner * d->ranks;
+	a.room = p.room;
+	if (!status)
+		status = insert_aside(ctx, d, &p);
+	return status ? status : insert_scattered(ctx, &p.k, p.received, p.shift, &a);
+}
+
+/* ---- direct builds of sharded maps ---- */
+
+/* The first region of a slice of a build. */
+static uint32_t slice_begin(const struct direct_plan *p, uint32_t slice)
+{
+	return slice * p->slice < p->per_owner ? slice * p->slice : p->per_owner;
+}
+
+/* The regions of source j, at least 1, in the staging of a slice. */
+static char *staged(const struct cua__shard_direct *d, const struct direct_plan *p, uint32_t slice,
+		    uint32_t j)
+{
+	const size_t before = slice % STAGED_SLICES * (d->ranks - 1) + j - 1;
+
+	return p->staging + before * p->slice * p->room_bytes;
+}
+
+/* The second scatter of a build, of the regions of a slice or of all slices. */
+static struct cua__regions_pass build_pass(const struct cua__shard_direct *d,
+					   const struct direct_plan *p, uint32_t first_region)
+{
+	struct cua__regions_pass a = received_pass(d, p);
+
 	a.to = d->view->buckets;
-	a.filled = p.filled;
+	a.filled = p->filled;
 	a.room = CUA__REGIONS_BUILD_BYTES / word_bytes(d->view);
 	a.shift = CUA__HASHMAP_REGION_LOG;
-	a.from = d->memory[d->rank] + p.words;
-	a.from_filled = p.received;
-	a.from_room = p.room;
-	a.from_tiles = divide_up(p.room, p.k.tile);
-	a.from_ranks = d->ranks;
-	a.regions = 1u << p.log;
-	if (!status)
-		status = clear_counts(ctx, d->view);
-	return finish_build(ctx, &p.k, status, p.k.rescatter, p.per_owner * d->ranks * a.from_tiles,
-			    p.build_regions, &a);
+	a.from_room = p->room;
+	a.from_tiles = divide_up(p->room, p->k.tile);
+	a.regions = 1u << p->log;
+	a.first_region = (uint64_t)first_region << p->log;
+	return a;
+}
+
+enum cua_status cua__cuda_direct_pull(struct cua_context *ctx, const struct cua__shard_direct *d,
+				      uint32_t slice)
+{
+	const struct direct_plan p = planned(ctx, d);
+	const uint32_t first = slice_begin(&p, slice), end = slice_begin(&p, slice + 1);
+	enum cua_status status = CUA_OK;
+
+	for (uint32_t j = 1; j < d->ranks && !status; j++)
+		status = ctx->runtime->copy(ctx, staged(d, &p, slice, j),
+					    regions_at(d, &p, source_rank(d, j)) +
+						    first * p.room_bytes,
+					    (end - first) * p.room_bytes);
+	return status || slice ? status : receive_counts(ctx, d, &p, 1);
+}
+
+enum cua_status cua__cuda_direct_scatter_own(struct cua_context *ctx,
+					     const struct cua__shard_direct *d)
+{
+	const struct direct_plan p = planned(ctx, d);
+	struct cua__regions_pass a = build_pass(d, &p, 0);
+	enum cua_status status = clear_counts(ctx, d->view);
+
+	a.from_of[0] = regions_at(d, &p, d->rank);
+	a.from_ranks = 1;
+	a.from_filled = p.sent + d->rank * p.per_owner;
+	return status ? status : scatter(ctx, &p.k, p.k.rescatter, p.per_owner * a.from_tiles, &a);
+}
+
+enum cua_status cua__cuda_direct_scatter(struct cua_context *ctx, const struct cua__shard_direct *d,
+					 uint32_t slice)
+{
+	const struct direct_plan p = planned(ctx, d);
+	const uint32_t first = slice_begin(&p, slice), end = slice_begin(&p, slice + 1);
+	struct cua__regions_pass a = build_pass(d, &p, first);
+
+	for (uint32_t j = 1; j < d->ranks; j++)
+		a.from_of[j - 1] = staged(d, &p, slice, j);
+	a.from_ranks = d->ranks - 1;
+	a.from_filled = p.received + first * a.from_ranks;
+	return scatter(ctx, &p.k, p.k.rescatter, (end - first) * a.from_ranks * a.from_tiles, &a);
+}
+
+enum cua_status cua__cuda_direct_build(struct cua_context *ctx, const struct cua__shard_direct *d,
+				       uint32_t slice)
+{
+	const struct direct_plan p = planned(ctx, d);
+	const struct cua__regions_pass a = build_pass(d, &p, slice_begin(&p, slice));
+	const uint64_t end = (uint64_t)slice_begin(&p, slice + 1) << p.log;
+	enum cua_status status = build_regions(
+		ctx, &p.k, (end < p.build_regions ? end : p.build_regions) - a.first_region, &a);
+
+	if (status || slice + 1 < d->slices)
+		return status;
+	status = insert_aside(ctx, d, &p);
+	return status ? status : insert_spilled(ctx, &p.k, &a);
 }

@@ -109,7 +109,7 @@ __global__ void __launch_bounds__(SCATTER_THREADS, SCATTER_BLOCKS_PER_PROCESSOR)
 
 	if (cua__hashmap_has_words(KS, VS) && !*a.direct)
 		cua__regions_scatter(kind, &a, blockIdx.x, &shared, stage, region_of, number,
-				     number + a.regions, NULL);
+				     number + a.regions);
 }
 
 template <uint32_t KS, uint32_t VS, uint32_t HASH, int SENDS>

@@ -153,8 +153,20 @@ DIRECT(send, enum cua_status, const struct cua__shard_direct)
 DIRECT(receive, enum cua_status, const struct cua__shard_direct)
 
 /* In the order of the struct's members. */
-const struct cua__shard_ops cua__cuda_shard = {
-	cuda_count,        cuda_place,     cuda_answer,       cua__cuda_combine_bytes,
-	cua__cuda_combine, cuda_send_keys, cuda_take_answers,
+const struct cua__shard_ops cua__cuda_shard = {cuda_count,
+					       cuda_place,
+					       cuda_answer,
+					       cua__cuda_combine_bytes,
+					       cua__cuda_combine,
+					       cuda_send_keys,
+					       cuda_take_answers,
 
-	direct_bytes,      direct_clear,   direct_send,       direct_receive};
+					       direct_bytes,
+					       direct_clear,
+					       direct_send,
+					       direct_receive,
+
+					       cua__cuda_direct_pull,
+					       cua__cuda_direct_scatter_own,
+					       cua__cuda_direct_scatter,
+					       cua__cuda_direct_build};

@@ -412,8 +412,9 @@ END_TEST
 enum { REPEATS = 1, ONE_OWNER, SHAPES };
 
 /*
- * n pairs of each rank with keys below 2^bits. Some are the reserved keys 0 and 1; with REPEATS half of
- * them are equal; with ONE_OWNER all others belong to rank 0. A value is a function of the key.
+ * n pairs of each rank with keys below 2^bits; of more than 2 ranks, one has no pairs. Some keys are the
+ * reserved keys 0 and 1; with REPEATS half of the keys are equal; with ONE_OWNER all others belong to
+ * rank 0. A value is a function of the key.
  */
 static void large_work(struct work *w, enum call call, int shape, unsigned bits,
 		       const struct ranks *g, size_t n, uint64_t *seed)
@@ -424,9 +425,10 @@ static void large_work(struct work *w, enum call call, int shape, unsigned bits,
 	memset(w, 0, sizeof(*w));
 	w->call = call;
 	w->op = (enum cua_update)(CUA_UPDATE_ADD + (int)(test_random(seed) % 6));
-	for (uint32_t r = 0; r < g->size; r++)
-		w->n[r] = n;
-	w->total = n * g->size;
+	for (uint32_t r = 0; r < g->size; r++) {
+		w->n[r] = g->size > 2 && r == 1 ? 0 : n;
+		w->total += w->n[r];
+	}
 	w->keys = test_malloc(w->total * ks);
 	w->values = test_malloc(w->total * vs + 1);
 	for (size_t i = 0; i < w->total; i++) {
@@ -467,7 +469,7 @@ static void large_call(struct ranks *g, enum call call, int shape, unsigned bits
 	free_work(&w);
 }
 
-/* Inserts and builds that scatter pairs into each other's memory, and finds of several chunks. */
+/* Inserts and builds that read pairs in each other's memory, and finds of several chunks. */
 START_TEST(large_calls)
 {
 	uint64_t seed = test_seed("large_calls");
@@ -476,6 +478,13 @@ START_TEST(large_calls)
 
 	if (test_traced() || (quick && _i > 1))
 		return;
+	for (uint32_t ranks = 3; ranks <= 5 && _i < 2 && !quick; ranks += 2) {
+		open_ranks(&g, ranks, &large_tables[_i].kind,
+			   ranks * LARGE_BUCKETS * large_tables[_i].slots);
+		large_call(&g, INSERT, 0, 24, LARGE, &seed);
+		large_call(&g, BUILD, 0, 26, LARGE, &seed);
+		close_ranks(&g);
+	}
 	for (int shape = 0; shape < SHAPES; shape += 1 + quick) {
 		open_ranks(&g, 2, &large_tables[_i].kind,
 			   2 * LARGE_BUCKETS * large_tables[_i].slots);

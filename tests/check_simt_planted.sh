@@ -880,14 +880,20 @@ planted 'words that are staged before their offsets are known' hashmap_regions \
   '/before += n\[j\];/,/CUA__UNROLL/s/cua_port_sync_block();/(void)0;/'
 planted 'a tile that claims more than the room of its regions' hashmap_regions \
   's/crowded |= claimed\[j % 2\] + n\[j\] > a->room;/;/'
-planted 'regions of an owner in the same place' hashmap_regions \
-  's/p % a->per_owner \* a->stride;/0;/'
-planted 'words that are sent into the room of another rank' hashmap_regions \
-  's/if (!crowded ||/if (1 ||/'
+planted 'a second scatter of the words of another rank' hashmap_regions \
+  's/from = a->from_of\[region % a->from_ranks\];/from = a->from_of[0];/'
+planted 'a second scatter of the words of another region' hashmap_regions \
+  's/start = region \/ a->from_ranks \* a->from_room;/start = 0;/'
+planted 'an insert of the words of another rank' hashmap_regions \
+  's/words = (const char \*)a->from_of\[region % a->from_ranks\] +/words = (const char *)a->from_of[0] +/'
+planted 'an insert of the words of another region' hashmap_regions \
+  's/(region \/ a->from_ranks \* a->from_room + first)/(first)/'
 planted 'a reserved key that two lanes set aside' hashmap_regions \
   's/!cua_port_fetch_add_u32(taken, 1, CUA_RELAXED, CUA__HASHMAP_AT))/cua_port_fetch_add_u32(taken, 1, CUA_RELAXED, CUA__HASHMAP_AT) < 2)/'
 planted 'a build with the words of a rank in other regions' hashmap_regions \
-  's/first_region = region \/ a->from_ranks \* a->regions;/first_region = (region \/ a->from_ranks ^ 1) * a->regions;/'
+  's/first_region = a->first_region + (uint64_t)(region \/ a->from_ranks) \*/first_region = a->first_region + (uint64_t)(region \/ a->from_ranks ^ 1) */'
+planted 'a slice of a build in the place of the first slice' hashmap_regions \
+  's/first_region = a->first_region + /first_region = /'
 planted 'overflowing words of a build that do not search their home' hashmap_regions \
   's/if (cua__regions_has(k, table, home, CUA_READ(number\[home\]), w))/if (0)/'
 planted 'equal keys of a build that are inserted concurrently' hashmap_regions \

@@ -382,7 +382,7 @@ static void body(void)
 	simt_next_kernel(&arrived);
 	for (i = b; i * TILE < pass.n && !CUA_READ(direct); i += blocks) {
 		cua__regions_scatter(kind, &pass, i, &block[b].sh, block[b].stage,
-				     block[b].region_of, block[b].number, block[b].offset, NULL);
+				     block[b].region_of, block[b].number, block[b].offset);
 		cua_port_sync_block();
 	}
 	simt_next_kernel(&arrived);

@@ -26,16 +26,16 @@ enum {
 
 enum data { DISTINCT, FEW_KEYS, HALF_ARE_ONE, ONE_REGION, ONE_HOME, RESERVED };
 /*
- * The way the map is filled. SENT_BUILD and SENT_INSERT begin with a scatter to owners, by the second of two
+ * The way the map is filled. SENT_BUILD and SENT_INSERT begin with a scatter for owners, by the second of two
  * ranks; the first rank has no pairs. All owners have the same map. A build has a single owner, because
- * each owner builds by itself.
+ * each owner builds by itself; it has a slice for each region.
  */
 enum route { TWO_SCATTERS, ONE_SCATTER, INSERT, SENT_BUILD, SENT_INSERT };
 
 static uint32_t ks, vs, lanes; /* lanes: per block */
 static enum route way;
 static struct cua__regions_pass first, second, inserts;
-static struct cua__shard_late late;
+static struct cua__shard_late late, late_of_first;
 
 static char buckets[BUCKETS * CUA__HASHMAP_WORD_BYTES] __attribute__((aligned(64)));
 static struct {
@@ -44,7 +44,8 @@ static struct {
 } state __attribute__((aligned(64)));
 static unsigned char keys[MOST * 16] __attribute__((aligned(16)));
 static unsigned char values[MOST * 16] __attribute__((aligned(16)));
-static char words[OWNERS * REGIONS * RANKS * MOST * 16] __attribute__((aligned(16)));
+static char words[OWNERS * REGIONS * MOST * 16] __attribute__((aligned(16)));
+static char words_of_first[16] __attribute__((aligned(16)));
 static char spill[MOST * 16] __attribute__((aligned(16)));
 static uint64_t region_filled[OWNERS * REGIONS], received[OWNERS * REGIONS * RANKS],
 	build_region_filled[BUILD_REGIONS], spilled, arrived;
@@ -56,7 +57,6 @@ static struct {
 	char table[CUA__REGIONS_BUILD_BYTES] __attribute__((aligned(16)));
 	char list[TILE * 16] __attribute__((aligned(16)));
 	uint32_t region_of[TILE], number[TILE], offset[TILE], overflow[CUA__REGIONS_BUCKETS];
-	uint64_t place[OWNERS * REGIONS];
 	struct cua__regions_shared sh;
 } block[MOST_BLOCKS];
 static uint32_t list_room;
@@ -155,23 +155,25 @@ static int is_sent(void)
 	return way == SENT_BUILD || way == SENT_INSERT;
 }
 
-static void send(uint64_t room)
+static void set_sources(struct cua__regions_pass *a)
 {
-	const uint64_t bytes = room * (wide() ? 16 : 8);
+	a->from_filled = received;
+	a->from_of[0] = words_of_first;
+	a->from_of[1] = words;
+	a->from_ranks = RANKS;
+}
 
+static void send(void)
+{
 	first.owners = way == SENT_BUILD ? 1 : OWNERS;
 	first.per_owner = REGIONS;
 	first.regions = first.owners * REGIONS;
 	first.owner_seed = 11;
-	first.stride = RANKS * bytes;
-	first.to = NULL;
-	for (uint32_t r = 0; r < first.owners; r++)
-		first.to_of[r] = words + r * REGIONS * first.stride + bytes;
 	first.late = &late;
 	first.spilled = &late.spilled;
 	first.spill = NULL;
 	first.spill_room = 0;
-	inserts.from_filled = received;
+	set_sources(&inserts);
 	inserts.regions = first.regions * RANKS;
 	inserts.at_once = 2 * RANKS;
 	/* what is left is inserted by another call */
@@ -189,21 +191,24 @@ static void shape(uint64_t room, uint64_t spill_room, uint32_t room_of_list, uin
 	first.repeat_limit = second.repeat_limit = repeat_limit;
 	list_room = room_of_list;
 	inserts = first;
-	inserts.from = words;
+	inserts.from_of[0] = words;
+	inserts.from_ranks = 1;
 	inserts.from_filled = region_filled;
 	inserts.from_room = room;
 	inserts.from_tiles = room / TILE + 1;
 	inserts.at_once = 2;
 	if (way == TWO_SCATTERS || way == SENT_BUILD) {
-		second.from = words;
-		second.from_filled = way == SENT_BUILD ? received : region_filled;
+		second.from_of[0] = words;
+		second.from_filled = region_filled;
 		second.from_room = room;
 		second.from_tiles = room / TILE + 1;
-		second.from_ranks = way == SENT_BUILD ? RANKS : 1;
+		second.from_ranks = 1;
 		second.regions = BUILD_REGIONS / REGIONS;
 	}
+	if (way == SENT_BUILD)
+		set_sources(&second);
 	if (is_sent())
-		send(room);
+		send();
 }
 
 static int inserted(void)
@@ -224,22 +229,6 @@ static void setup(void)
 	spilled = arrived = 0;
 }
 
-/* Whether a pair is set aside, as a reserved key with a value of an equal key. */
-static int is_aside(uint64_t i)
-{
-	const struct cua_u128 key = cua__hashmap_get(keys, ks, i);
-	const struct cua_hashmap_view *view = &first.view;
-	uint64_t from;
-
-	if (!is_sent() || !cua__hashmap_reserved_slot(view, ks, vs, key, NULL))
-		return 0;
-	from = late.values[key.lo];
-	if (!late.taken[key.lo] ||
-	    (vs && (from >= first.n || memcmp(keys + from * ks, keys + i * ks, ks))))
-		simt_fail("a reserved key is lost");
-	return 1;
-}
-
 static int is_first(uint64_t i)
 {
 	for (uint64_t j = 0; j < i; j++)
@@ -252,18 +241,16 @@ static void check_map(void)
 {
 	const struct cua_hashmap_view *view = &first.view;
 	const uint32_t slots = cua__hashmap_word_slots(ks, vs), size = wide() ? 16 : 8;
-	uint64_t found = 0, elsewhere = 0, lost = 0;
+	uint64_t found = 0, lost = 0;
 
 	for (uint64_t i = 0; i < first.n; i++) {
 		const struct cua_u128 key = cua__hashmap_get(keys, ks, i);
 		struct cua_u128 value = {0, 0};
 
-		if (is_aside(i))
-			elsewhere += (uint64_t)is_first(i);
-		else if (!cua__hashmap_word_find(
-				 view, CUA__HASHMAP_KIND(ks, vs),
-				 cua__hashmap_key_of(cua__hashmap_hash(view, ks, key), key), NULL,
-				 CUA_ACQUIRE, &value))
+		if (!cua__hashmap_word_find(
+			    view, CUA__HASHMAP_KIND(ks, vs),
+			    cua__hashmap_key_of(cua__hashmap_hash(view, ks, key), key), NULL,
+			    CUA_ACQUIRE, &value))
 			lost += (uint64_t)is_first(i);
 		else if (vs &&
 			 (value.lo >= first.n || memcmp(keys + value.lo * ks, keys + i * ks, ks)))
@@ -277,7 +264,7 @@ static void check_map(void)
 	/* a lost key had no room at its owner, or in the spill list */
 	if (lost > late.spilled + (is_sent() && spilled > second.spill_room ? spilled : 0))
 		simt_fail("a pair is lost");
-	if (found + elsewhere + lost != distinct)
+	if (found + lost != distinct)
 		simt_fail("a key is there twice, or one that nobody brought");
 	if (cua__hashmap_count(view) != found)
 		simt_fail("the counts are wrong");
@@ -298,27 +285,67 @@ static void check_map(void)
 	}
 }
 
+/* The second scatter of the words of `regions` regions, and the build of their build regions. */
+static void rescatter_and_build(const struct cua__regions_pass *a, uint64_t regions)
+{
+	const struct cua__regions_kind rescatter = {ks, vs, lanes, TILE / lanes, 1, 0, 0, 0};
+	const struct cua__regions_kind build = {
+		ks, vs, lanes, CUA__REGIONS_BUILD_BYTES / (wide() ? 16 : 8) / lanes, 0, 0, 0, 0};
+	const uint64_t blocks = simt_blocks(), b = simt_block();
+	uint64_t i;
+
+	for (i = b; way != ONE_SCATTER && i < regions * a->from_ranks * a->from_tiles;
+	     i += blocks) {
+		cua__regions_scatter(rescatter, a, i, &block[b].sh, block[b].stage,
+				     block[b].region_of, block[b].number, block[b].offset);
+		cua_port_sync_block();
+	}
+	simt_next_kernel(&arrived);
+	for (i = b; i < BUILD_REGIONS / REGIONS * regions; i += blocks) {
+		const struct cua__regions_room room = {block[b].table, block[b].number,
+						       block[b].overflow, block[b].list, list_room};
+
+		cua__regions_build(build, a, a->first_region + i, &block[b].sh, room);
+		cua_port_sync_block();
+	}
+	simt_next_kernel(&arrived);
+}
+
+static void build_slices(void)
+{
+	for (uint32_t slice = 0; slice < REGIONS; slice++) {
+		struct cua__regions_pass a = second;
+
+		a.first_region = slice * a.regions;
+		a.from_filled += slice * RANKS;
+		a.from_of[1] = words + slice * a.from_room * (wide() ? 16 : 8);
+		rescatter_and_build(&a, 1);
+	}
+}
+
+/* All owners have the same map. */
+static void insert_aside(const struct cua__regions_kind one)
+{
+	struct cua__regions_pass a = first;
+
+	a.from_of[0] = first.owners > 1 ? &late_of_first : &late;
+	a.from_of[1] = &late;
+	for (a.rank = 0; a.rank < first.owners; a.rank++)
+		cua__regions_insert_aside(one, &a);
+}
+
 static void body(void)
 {
-	struct cua__regions_kind scatter = {ks, vs, lanes, TILE / lanes, 0, 0, 0, 0},
-				 rescatter = {ks, vs, lanes, TILE / lanes, 1, 0, 0, 0},
-				 sends = {ks, vs, lanes, TILE / lanes, 0, 0, 0, 1};
-	struct cua__regions_kind build = {
-		ks, vs, lanes, CUA__REGIONS_BUILD_BYTES / (wide() ? 16 : 8) / lanes, 0, 0, 0, 0};
+	struct cua__regions_kind scatter = {ks, vs, lanes, TILE / lanes, 0, 0, 0, is_sent()};
+	struct cua__regions_kind insert = {ks, vs, lanes, TILE / lanes, 0, 0, 0, 0};
 	struct cua__regions_kind one = {ks, vs, lanes, 1, 0, 0, 0, 0};
 	const uint64_t blocks = simt_blocks(), b = simt_block();
 	const struct cua__regions_pass *start = way == ONE_SCATTER ? &second : &first;
 	uint64_t i;
 
 	for (i = b; i * TILE < first.n; i += blocks) {
-		if (is_sent())
-			cua__regions_scatter(sends, start, i, &block[b].sh, block[b].stage,
-					     block[b].region_of, block[b].number, NULL,
-					     block[b].place);
-		else
-			cua__regions_scatter(scatter, start, i, &block[b].sh, block[b].stage,
-					     block[b].region_of, block[b].number, block[b].offset,
-					     NULL);
+		cua__regions_scatter(scatter, start, i, &block[b].sh, block[b].stage,
+				     block[b].region_of, block[b].number, block[b].offset);
 		cua_port_sync_block();
 	}
 	simt_next_kernel(&arrived);
@@ -326,27 +353,19 @@ static void body(void)
 		if (b == 0)
 			received[i * RANKS + 1] = region_filled[i];
 	simt_next_kernel(&arrived);
-	for (i = b; (way == TWO_SCATTERS || way == SENT_BUILD) &&
-		    i < REGIONS * second.from_ranks * second.from_tiles;
-	     i += blocks) {
-		cua__regions_scatter(rescatter, &second, i, &block[b].sh, block[b].stage,
-				     block[b].region_of, block[b].number, block[b].offset, NULL);
-		cua_port_sync_block();
-	}
-	simt_next_kernel(&arrived);
-	for (i = b; !inserted() && i < BUILD_REGIONS; i += blocks) {
-		const struct cua__regions_room room = {block[b].table, block[b].number,
-						       block[b].overflow, block[b].list, list_room};
-
-		cua__regions_build(build, &second, i, &block[b].sh, room);
-		cua_port_sync_block();
-	}
+	if (way == SENT_BUILD)
+		build_slices();
+	else if (!inserted())
+		rescatter_and_build(&second, REGIONS);
 	for (i = b; inserted() && i < inserts.regions * inserts.from_tiles; i += blocks) {
-		cua__regions_insert_tile(rescatter, &inserts, i, block[b].list);
+		cua__regions_insert_tile(insert, &inserts, i, block[b].list);
 		cua_port_sync_block();
 	}
 	simt_next_kernel(&arrived);
 	cua__regions_insert_spilled(one, inserted() ? &inserts : &second);
+	simt_next_kernel(&arrived);
+	if (is_sent() && b == 0)
+		insert_aside(one);
 	simt_next_kernel(&arrived);
 	if (simt_lane() == 0)
 		check_map();

@@ -30,8 +30,8 @@
  * Progress: a call waits for the streams of the local ranks, and for the other processes.
  *
  * Direct calls: if all ranks are in this process, at most 16, and their GPUs have access to each other, finds
- *   and large inserts, builds and updates without results write pairs and answers straight to the workspaces
- *   of the other ranks (cua_sharded_map_workspace). Without this workspace, and for other calls, there are
+ *   and large inserts, builds and updates without results move pairs and answers straight between the
+ *   workspaces of the ranks (cua_sharded_map_workspace). Without this workspace, and for other calls, there are
  *   rounds. A direct insert may insert a pair twice, so no kernel may erase keys of a shard at the same time.
  * Rounds: a call moves at most a few million pairs of a rank at a time, in memory that the map allocated
  *   when it was created: 14 to 70 bytes for each, and for a GPU with a transport that cannot access its

@@ -137,6 +137,8 @@ struct cua__group_ops {
 	 * ranks of `before`. The groups have as many ranks, and may be the same.
 	 */
 	enum cua_status (*order)(struct cua_group *before, struct cua_group *after);
+	/* As `order`, but later work of a rank follows only the earlier work of the same rank. */
+	enum cua_status (*follow)(struct cua_group *before, struct cua_group *after);
 	/*
 	 * Gives a context a stream of its own, whose work goes before that of other streams, and takes it
 	 * away again.

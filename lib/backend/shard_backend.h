@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The backend interface of sharded maps: pairs are sorted by their owners, and answers return. Ranks of a
- * process may also write pairs directly into each other's memory (group/sharded_direct.c).
+ * process may also access pairs in each other's memory (group/sharded_direct.c).
  */
 #ifndef CUATOMIC_BACKEND_SHARD_BACKEND_H
 #define CUATOMIC_BACKEND_SHARD_BACKEND_H
@@ -36,7 +36,7 @@ struct cua__shard_answers {
 	void *values_out;
 };
 
-/* The most ranks that write into each other's memory. */
+/* The most ranks that access each other's memory. */
 #define CUA__SHARD_DIRECT_RANKS CUA__HASHMAP_SOURCES
 
 /* What a direct call of a rank leaves for a later call. */
@@ -44,7 +44,7 @@ struct cua__shard_late {
 	/* inserts: pairs without room at their owners; updates: not 0 if no pair was sent */
 	uint64_t spilled;
 	uint64_t listed; /* received pairs that went to the table's spill list */
-	/* not 0: the rank has pairs with the reserved keys 0 and 1, and a value of each */
+	/* inserts: not 0 if the rank has pairs with the reserved keys 0 and 1, and a value of each */
 	uint32_t taken[2];
 	uint64_t values[2];
 };
@@ -52,8 +52,9 @@ struct cua__shard_late {
 enum cua__shard_direct_call { CUA__SHARD_INSERT, CUA__SHARD_BUILD, CUA__SHARD_UPDATE };
 
 /*
- * A call whose pairs each rank writes into the memory of their owners. The tables of all ranks have the same
- * seeds, layout and number of buckets. An update combines equal keys first.
+ * A call whose pairs are divided by owner first. An update combines equal keys and writes the pairs into the
+ * memory of their owners; of an insert or a build, the owners read the pairs. The tables of all ranks have
+ * the same seeds, layout and number of buckets.
  */
 struct cua__shard_direct {
 	uint32_t ranks, rank;
@@ -69,6 +70,7 @@ struct cua__shard_direct {
 	 */
 	char *memory[CUA__SHARD_DIRECT_RANKS];
 	uint64_t spill_room;
+	uint32_t slices; /* of a build, set by direct_bytes() */
 };
 
 /* The keys of a tile of a direct find. */
@@ -130,16 +132,33 @@ struct cua__shard_ops {
 	enum cua_status (*send_keys)(struct cua_context *ctx, const struct cua__shard_keys *k);
 	enum cua_status (*take_answers)(struct cua_context *ctx, const struct cua__shard_keys *k);
 	/*
-	 * Direct inserts, builds and updates. The bytes of memory of each rank, and spill_room; 0 if such a
-	 * call would not pay. The pointers may be NULL.
+	 * Direct inserts, builds and updates. The bytes of memory of each rank, spill_room and slices; 0 if
+	 * such a call would not pay. The pointers may be NULL.
 	 */
 	size_t (*direct_bytes)(struct cua_context *ctx, struct cua__shard_direct *d);
-	/* Prepares the memory of the rank, before any rank sends. */
+	/* Prepares the memory of the rank. */
 	enum cua_status (*direct_clear)(struct cua_context *ctx, const struct cua__shard_direct *d);
+	/* Divides the pairs of the rank by owner. */
 	enum cua_status (*direct_send)(struct cua_context *ctx, const struct cua__shard_direct *d);
-	/* Processes the received pairs, after all ranks have sent. */
+	/* Inserts and updates: processes the pairs of all ranks, after all ranks have sent. */
 	enum cua_status (*direct_receive)(struct cua_context *ctx,
 					  const struct cua__shard_direct *d);
+	/*
+	 * Builds. Copies the pairs of a slice from the other ranks, after these have sent; slice s overwrites
+	 * slice s - 2. The context may be another one of the device.
+	 */
+	enum cua_status (*direct_pull)(struct cua_context *ctx, const struct cua__shard_direct *d,
+				       uint32_t slice);
+	/*
+	 * Scatters the rank's own pairs into its table, after it has sent, then those of the other ranks in
+	 * a slice, and builds the table's part of this slice. After the last slice the table is complete.
+	 */
+	enum cua_status (*direct_scatter_own)(struct cua_context *ctx,
+					      const struct cua__shard_direct *d);
+	enum cua_status (*direct_scatter)(struct cua_context *ctx,
+					  const struct cua__shard_direct *d, uint32_t slice);
+	enum cua_status (*direct_build)(struct cua_context *ctx, const struct cua__shard_direct *d,
+					uint32_t slice);
 };
 
 #ifdef __cplusplus

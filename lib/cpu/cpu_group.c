@@ -128,6 +128,7 @@ const struct cua__group_ops cua__cpu_group = {
 	.sum = cpu_sum,
 	.sum_scratch = cpu_sum_scratch,
 	.order = cpu_order,
+	.follow = cpu_order,
 	.open_side = cpu_open_side,
 	.close_side = cpu_close_side,
 };

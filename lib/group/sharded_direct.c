@@ -1,18 +1,32 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls of a sharded map with all ranks in this process, if ranks can write into each other's memory: finds,
+ * Calls of a sharded map with all ranks in this process, if ranks can access each other's memory: finds,
  * and large inserts, builds and updates without results.
  *
  * An insert or a build has three steps. Each rank scatters its pairs into regions of the owners' tables, in
- * the workspaces of the owners. After a barrier each owner inserts the pairs that came. Then the host looks
- * for pairs that are left: pairs with reserved keys, and pairs without room in their region, for example
- * because many keys are equal. If a pair had no room, all pairs of the rank are inserted again in rounds; if the
- * spill list of a table was too short, the pairs of all ranks. Most are then present, and an insert of a present
- * key changes nothing.
+ * its own workspace. Then each owner reads its regions from the workspaces of all ranks. Last, the host looks
+ * for pairs without room in their region, for example because many keys are equal. All pairs of such a rank are
+ * inserted again in rounds; if the spill list of a table was too short, the pairs of all ranks. Most are then
+ * present, and an insert of a present key changes nothing.
  *
- * An update has the same steps, but each rank first combines its pairs with equal keys, and sends all of the
- * combined pairs or none. A rank sends none if few keys are equal, or if an owner has no room; its pairs then
- * go in rounds.
+ * An insert has a barrier of all ranks after the scatters. The kernel of the second step then reads
+ * the regions of all ranks, those of different ranks at the same time.
+ *
+ * A build divides the regions of an owner into slices. In the side streams the owners copy slices of the other
+ * ranks to their staging, by the copy engines. Meanwhile the tables scatter their own pairs again, and then
+ * the slices that came, and build the parts of these slices. Order of the streams of a rank:
+ * - The side stream waits for the scatters of all ranks, and then copies slice 0.
+ * - The second scatter of slice s waits for the copy of slice s.
+ * - The staging has room for two slices. The copy of slice s + 2 waits for the second scatter of slice s.
+ * - A stream waits for all that the host queued in the other stream before. So the host queues the copy of
+ *   slice s + 2 only after the wait for the copy of slice s + 1.
+ *
+ * The workspace of a rank may be used again after the call only, because other ranks read it until they have
+ * finished. The host waits for all ranks.
+ *
+ * In an update each rank first combines its pairs with equal keys, and writes all of the combined pairs into
+ * the workspaces of their owners, or none. A rank sends none if few keys are equal, or if an owner has no
+ * room; its pairs then go in rounds.
  *
  * A find goes in chunks, with two sets of buffers. In the side streams, ranks send the keys of a chunk to
  * their owners and take the answers to the chunk before it. Meanwhile the tables find the keys of the chunk
@@ -135,64 +149,113 @@ static int same_tables(const struct cua_sharded_map *m)
 	return !m->shards[0].table->options.grow_percent;
 }
 
-/*
- * Sets the arrays of a rank to the pairs that are left. The pairs with reserved keys go to `memory`, no longer
- * in use by the call.
- */
-static enum cua_status leave(struct cua_sharded_map *m, uint32_t i,
-			     const struct cua__shard_late *late, int again, char *memory)
+typedef enum cua_status step_fn(struct cua_context *ctx, const struct cua__shard_direct *d);
+typedef enum cua_status slice_fn(struct cua_context *ctx, const struct cua__shard_direct *d,
+				 uint32_t slice);
+
+static enum cua_status each_rank(struct cua_group *g, step_fn *step,
+				 const struct cua__shard_direct *d)
 {
-	struct cua_context *ctx = m->group->contexts[i];
-	struct cua__shard_of_rank *s = &m->shards[i];
-	unsigned char pairs[2][2 * sizeof(struct cua_u128)] = {{0}};
 	enum cua_status status = CUA_OK;
-	uint64_t n = 0;
 
-	if (again || late->spilled)
-		return CUA_OK;
-	for (uint64_t word = 0; word < 2; word++) {
-		const struct cua_u128 key = {word, 0}, value = {late->values[word], 0};
-
-		if (!late->taken[word])
-			continue;
-		memcpy(pairs[0] + n * m->key_size, &key, m->key_size);
-		memcpy(pairs[1] + n * m->value_size, &value, m->value_size);
-		n++;
-	}
-	s->n = n;
-	s->keys = memory;
-	s->values = memory + sizeof(pairs[0]);
-	if (n)
-		CUA__GROUP_IN(ctx, status, ctx->runtime->copy(ctx, memory, pairs, sizeof(pairs)));
-	/* the pairs are in this function's frame */
-	if (n && !status)
-		CUA__GROUP_IN(ctx, status, ctx->runtime->synchronize(ctx));
+	for (uint32_t i = 0; i < g->local && !status; i++)
+		CUA__GROUP_IN(g->contexts[i], status, step(g->contexts[i], &d[i]));
 	return status;
 }
 
-/* The three steps; late[i] becomes what rank i leaves. */
+/* All ranks have the same number of slices; a slice that does not exist has no work. */
+static enum cua_status each_slice(struct cua_group *g, slice_fn *step,
+				  const struct cua__shard_direct *d, uint32_t slice)
+{
+	enum cua_status status = CUA_OK;
+
+	for (uint32_t i = 0; i < g->local && slice < d->slices && !status; i++)
+		CUA__GROUP_IN(g->contexts[i], status, step(g->contexts[i], &d[i], slice));
+	return status;
+}
+
+static enum cua_status follow(struct cua_group *before, struct cua_group *after)
+{
+	return CUA__OPS(before->contexts[0], group)->follow(before, after);
+}
+
+/* The work of the tables on a slice; then they wait for the next slice. */
+static enum cua_status build_slice(struct cua_sharded_map *m, const struct cua__shard_direct *d,
+				   uint32_t slice)
+{
+	const struct cua__shard_ops *ops = CUA__OPS(m->group->contexts[0], shard);
+	struct cua_group *g = m->group, *side = m->side;
+	enum cua_status status = each_slice(g, ops->direct_scatter, d, slice);
+
+	if (!status && slice + 2 < d->slices)
+		status = follow(g, side);
+	if (!status)
+		status = each_slice(g, ops->direct_build, d, slice);
+	if (!status && slice + 1 < d->slices)
+		status = follow(side, g);
+	return status ? status : each_slice(side, ops->direct_pull, d, slice + 2);
+}
+
+static enum cua_status build_slices(struct cua_sharded_map *m, const struct cua__shard_direct *d)
+{
+	const struct cua__shard_ops *ops = CUA__OPS(m->group->contexts[0], shard);
+	struct cua_group *g = m->group, *side = m->side;
+	enum cua_status status = order(g, side);
+
+	if (!status)
+		status = each_slice(side, ops->direct_pull, d, 0);
+	if (!status)
+		status = each_rank(g, ops->direct_scatter_own, d);
+	if (!status)
+		status = follow(side, g);
+	if (!status)
+		status = each_slice(side, ops->direct_pull, d, 1);
+	for (uint32_t slice = 0; slice < d->slices && !status; slice++)
+		status = build_slice(m, d, slice);
+	return status;
+}
+
+/* After an error all tables are empty: neither old pairs nor some of the new pairs remain. */
+static enum cua_status build(struct cua_sharded_map *m, const struct cua__shard_direct *d)
+{
+	enum cua_status status = build_slices(m, d);
+
+	if (!status)
+		return CUA_OK;
+	status = wait(m->side, status);
+	for (uint32_t i = 0; i < m->group->local; i++)
+		(void)cua_hashmap_clear(m->shards[i].table);
+	return status;
+}
+
+static enum cua_status receive(struct cua_sharded_map *m, const struct cua__shard_direct *d)
+{
+	enum cua_status status = order(m->group, m->group);
+
+	return status ? status
+		      : each_rank(m->group, CUA__OPS(m->group->contexts[0], shard)->direct_receive,
+				  d);
+}
+
+/* All steps of the GPUs; late[i] becomes what rank i leaves. */
 static enum cua_status send_and_receive(struct cua_sharded_map *m, struct cua__shard_direct *d,
 					const struct cua__workspaces *w,
 					struct cua__shard_late *late)
 {
 	const struct cua__shard_ops *ops = CUA__OPS(m->group->contexts[0], shard);
 	struct cua_group *g = m->group;
-	enum cua_status status = CUA_OK;
+	enum cua_status status;
 
-	for (uint32_t i = 0; i < g->local; i++) {
+	for (uint32_t i = 0; i < g->local; i++)
 		memcpy(d[i].memory, w->memory, sizeof(d[i].memory));
-		if (!status)
-			CUA__GROUP_IN(g->contexts[i], status,
-				      ops->direct_clear(g->contexts[i], &d[i]));
-	}
-	if (!status)
+	status = each_rank(g, ops->direct_clear, d);
+	/* only an update writes into the memory of other ranks */
+	if (!status && d->call == CUA__SHARD_UPDATE)
 		status = order(g, g);
-	for (uint32_t i = 0; i < g->local && !status; i++)
-		CUA__GROUP_IN(g->contexts[i], status, ops->direct_send(g->contexts[i], &d[i]));
 	if (!status)
-		status = order(g, g);
-	for (uint32_t i = 0; i < g->local && !status; i++)
-		CUA__GROUP_IN(g->contexts[i], status, ops->direct_receive(g->contexts[i], &d[i]));
+		status = each_rank(g, ops->direct_send, d);
+	if (!status)
+		status = d->call == CUA__SHARD_BUILD ? build(m, d) : receive(m, d);
 	for (uint32_t i = 0; i < g->local && !status; i++)
 		CUA__GROUP_IN(g->contexts[i], status,
 			      g->contexts[i]->runtime->copy(g->contexts[i], &late[i], w->memory[i],
@@ -211,7 +274,7 @@ static enum cua_status insert(struct cua_sharded_map *m, const struct cua__shard
 	for (uint32_t i = 0; i < g->local && !status; i++)
 		again |= late[i].listed > d[i].spill_room;
 	for (uint32_t i = 0; i < g->local && !status; i++)
-		status = leave(m, i, &late[i], again, w->memory[i]);
+		m->shards[i].n = again || late[i].spilled ? m->shards[i].n : 0;
 	return status ? status : cua__sharded_rounds(m, b, most_of(m), CUA_OK);
 }
 

@@ -11,10 +11,10 @@
  * Scatter: converts pairs to the words of the map and sorts them by region. Each region has a fixed
  * room. A block reads a tile of pairs, ranks the words of each region in shared memory, and claims
  * their offsets with a fetch-and-add per region. It then stores the words from shared memory in
- * runs. Words beyond the room of their region are spilled. A scatter that sends stores the words in
- * the regions of their owners, in the memory of the owners, and only counts words without room; the
- * host inserts these later (group/sharded_direct.c). A scatter of updates that sends has regions for
- * each owner too, but in the memory of its rank.
+ * runs. Words beyond the room of their region are spilled. A scatter of a sharded map that sends has
+ * regions for each owner. The owners read these from the memory of the rank (group/sharded_direct.c).
+ * Words without room are only counted; the host inserts these later. A pair for each reserved key is set
+ * aside, and another kernel of the owner inserts it.
  *
  * Build: replaces the contents of the map. The regions of the last scatter are the build regions,
  * each of CUA__REGIONS_BUCKETS buckets. The scatter stores the words of a build region in the
@@ -80,7 +80,7 @@ struct cua__regions_kind {
 	int rescatter;    /* 1: the input is the output of another scatter */
 	uint32_t hash;    /* as in the view */
 	int updates;      /* 1: the pairs are updates, see hashmap_combine.h */
-	int sends;        /* 1: the owners of the keys get the words, see `owners` */
+	int sends;        /* 1: the owners of the keys read the words, see `owners` */
 };
 
 struct cua__regions_pass {
@@ -88,11 +88,15 @@ struct cua__regions_pass {
 	/* input pairs */
 	const void *keys, *values;
 	uint64_t n;
-	/* rescatter and insert: the input words in regions, and the tiles per region */
-	const void *from;
+	/*
+	 * rescatter and insert: the input words in regions, and the tiles per region. Input region p is
+	 * region p / from_ranks of source p % from_ranks. Insert of pairs that were set aside: the struct
+	 * cua__shard_late of each rank.
+	 */
+	const void *from_of[CUA__SHARD_DIRECT_RANKS];
 	const uint64_t *from_filled;
 	uint64_t from_room, from_tiles;
-	uint32_t from_ranks; /* rescatter: adjacent input regions for the same output regions */
+	uint32_t from_ranks;
 	/* output words, in regions in order of home bucket */
 	void *to;
 	uint64_t *filled; /* words per region that claimed an offset; may exceed room */
@@ -105,6 +109,8 @@ struct cua__regions_pass {
 	 * cua__regions_claims for each thread
 	 */
 	uint32_t regions;
+	/* the first output region of a rescatter, and the first region of a build */
+	uint64_t first_region;
 	/*
 	 * The spill list: words beyond the room of their region and, of an insert, words that could
 	 * not be inserted soon. An insert has room for all pairs.
@@ -119,13 +125,13 @@ struct cua__regions_pass {
 	int op;
 	struct cua_u128 value; /* the value for every key, if `values` is NULL */
 	/*
-	 * A scatter that sends: region p is region p % per_owner of owner p / per_owner, and begins
-	 * p % per_owner * stride bytes after to_of[p / per_owner]. A scatter of each rank has the room
-	 * of its own in each region. Updates that are sent: the combined words of owner r go to the list
-	 * at to_of[r]; filled[r] counts them and may exceed the room.
+	 * A scatter that sends: region p is region p % per_owner of owner p / per_owner. Updates that are
+	 * sent: the combined words of owner r go to the list at to_of[r], in the memory of the owner;
+	 * filled[r] counts them and may exceed the room.
 	 */
 	uint32_t owners, per_owner;
-	uint64_t owner_seed, stride;
+	uint32_t rank; /* insert of pairs that were set aside: the rank of the map */
+	uint64_t owner_seed;
 	char *to_of[CUA__SHARD_DIRECT_RANKS];
 	struct cua__shard_late *late;
 	/*
@@ -196,12 +202,6 @@ CUA_FORCE uint64_t cua__regions_hash(const struct cua__regions_kind k,
 				     const struct cua__regions_pass *a, struct cua_u128 word)
 {
 	return cua__hashmap_hash_of(&a->view, k.hash, k.ks, cua__hashmap_word_key(k.ks, word));
-}
-
-/* Whether a scatter writes into the memory of the owners. */
-CUA_FORCE int cua__regions_to_owners(const struct cua__regions_kind k)
-{
-	return k.sends && !k.updates;
 }
 
 /* Spills the word of every lane with `has`. All lanes of the warp call it. */
@@ -327,7 +327,7 @@ CUA_FORCE char *cua__regions_reserved_slot(const struct cua__regions_kind k,
 					  NULL);
 }
 
-/* Keeps the first word of a reserved key for a later insert at its owner. */
+/* Keeps the first word of a reserved key for its owner. */
 CUA_FORCE void cua__regions_set_aside(const struct cua__regions_kind k,
 				      const struct cua__regions_pass *a, struct cua_u128 word)
 {
@@ -341,13 +341,14 @@ CUA_FORCE void cua__regions_set_aside(const struct cua__regions_kind k,
 }
 
 /*
- * Reads this thread's words of the n from `first` on; bit j of *there says that word[j] exists. If
+ * Reads this thread's words of the n from `first` on, of the words at `from` or of the pairs; bit j of
+ * *there says that word[j] exists. If
  * the input is pairs to insert, a word with a reserved key is inserted into its reserved slot
  * instead, or set aside if the scatter sends, and its bit is 0.
  */
 CUA_FORCE void cua__regions_read(const struct cua__regions_kind k,
-				 const struct cua__regions_pass *a, uint64_t first, uint32_t n,
-				 struct cua_u128 *word, uint32_t *there)
+				 const struct cua__regions_pass *a, const void *from,
+				 uint64_t first, uint32_t n, struct cua_u128 *word, uint32_t *there)
 {
 	const uint32_t thread = cua_port_thread();
 	const uint64_t own = first + thread;
@@ -362,7 +363,7 @@ CUA_FORCE void cua__regions_read(const struct cua__regions_kind k,
 			continue;
 		*there |= (uint32_t)1 << j;
 		if (k.rescatter)
-			word[j] = cua__regions_get(k, a->from, own + j * k.threads);
+			word[j] = cua__regions_get(k, from, own + j * k.threads);
 		else
 			word[j] = cua__hashmap_word_of(
 				k.ks, k.vs, cua__hashmap_get(a->keys, k.ks, own + j * k.threads),
@@ -530,78 +531,38 @@ CUA_FORCE void cua__regions_store_crowded(const struct cua__regions_kind k,
 	}
 }
 
-/* The address of a region in the memory of its owner. */
-CUA_FORCE uint64_t cua__regions_at_owner(const struct cua__regions_pass *a, uint32_t p)
-{
-	return (uint64_t)(uintptr_t)a->to_of[p / a->per_owner] + p % a->per_owner * a->stride;
-}
-
-/*
- * Stores the words of a stage in the memory of their owners, and counts the words without room. place[p]
- * is the address of a word less its offset in the stage.
- */
-CUA_FORCE void cua__regions_store_sent(const struct cua__regions_kind k,
-				       const struct cua__regions_pass *a, uint32_t total,
-				       int crowded, const void *stage,
-				       const CUA__REGIONS_INDEX *region_of, const uint64_t *place)
-{
-	const uint32_t size = cua__hashmap_is_wide(k.ks, k.vs) ? 16 : 8, thread = cua_port_thread();
-	uint32_t i;
-
-	/* the bound is equal in all lanes of a warp */
-	for (i = thread; i - cua_port_lane() < total; i += k.threads) {
-		struct cua_u128 w = {0, 0};
-		int spills = 0;
-
-		if (i < total) {
-			const uint32_t p = CUA_READ(region_of[i]);
-			char *at = (char *)(uintptr_t)(CUA_READ(place[p]) + (uint64_t)i * size);
-
-			w = cua__regions_get(k, stage, i);
-			if (!crowded ||
-			    (uint64_t)(uintptr_t)at - cua__regions_at_owner(a, p) < a->room * size)
-				cua__regions_set(k, at, 0, w);
-			else
-				spills = i == 0 || !cua__regions_same_key(
-							   k, cua__regions_get(k, stage, i - 1), w);
-		}
-		if (crowded)
-			cua__regions_spill(k, a, spills, w);
-	}
-}
-
-/*
- * stage and region_of have room for a tile; number and offset have an element per region. place has one
- * instead of offset if the scatter writes to owners.
- */
+/* stage and region_of have room for a tile; number and offset have an element per region. */
 CUA_FORCE void cua__regions_scatter(const struct cua__regions_kind k,
 				    const struct cua__regions_pass *a, uint64_t tile,
 				    struct cua__regions_shared *sh, void *stage,
 				    CUA__REGIONS_INDEX *region_of, uint32_t *number,
-				    uint32_t *offset, uint64_t *place)
+				    uint32_t *offset)
 {
 	const int wide = cua__hashmap_is_wide(k.ks, k.vs);
 	const uint32_t thread = cua_port_thread(), size = cua__regions_tile_size(k);
 	const uint32_t claims = cua__regions_claims(k);
 	uint64_t first = tile * size, end = a->n, first_region = 0, claimed[2] = {0, 0};
+	const void *from = NULL;
 	struct cua_u128 word[32];
 	uint32_t rank[32], there, j, p, before, total, n[4], all, starts[4] = {0, 0, 0, 0};
 	int filtered, frequent, crowded, again = 0;
 
 	if (k.rescatter) {
-		const uint64_t region = tile / a->from_tiles, start = region * a->from_room;
+		const uint32_t region = (uint32_t)(tile / a->from_tiles);
 		const uint64_t filled = CUA_READ(a->from_filled[region]);
+		const uint64_t start = region / a->from_ranks * a->from_room;
 
+		from = a->from_of[region % a->from_ranks];
 		first = start + tile % a->from_tiles * size;
 		end = start + (filled < a->from_room ? filled : a->from_room);
-		first_region = region / a->from_ranks * a->regions;
+		first_region = a->first_region + (uint64_t)(region / a->from_ranks) * a->regions;
 	}
 	if (first >= end)
 		return;
 	for (p = thread; p < a->regions; p += k.threads)
 		CUA_WRITE(number[p], 0);
-	cua__regions_read(k, a, first, end - first < size ? (uint32_t)(end - first) : size, word,
-			  &there);
+	cua__regions_read(k, a, from, first, end - first < size ? (uint32_t)(end - first) : size,
+			  word, &there);
 	cua_port_sync_block();
 	for (filtered = k.ks == 16;; filtered = 1) {
 		CUA__UNROLL
@@ -671,7 +632,7 @@ CUA_FORCE void cua__regions_scatter(const struct cua__regions_kind k,
 	 * offset[p] is a word's offset in the output less its index in the stage, modulo 2^32. This
 	 * suffices if the output has less than 2^32 words; the crowded path handles longer outputs.
 	 */
-	crowded = !k.updates && !k.sends && a->regions * a->room >> 32 != 0;
+	crowded = !k.updates && a->regions * a->room >> 32 != 0;
 	CUA__UNROLL
 	for (j = 0; j < claims; j++) {
 		p = cua__regions_mine(k, j);
@@ -682,21 +643,13 @@ CUA_FORCE void cua__regions_scatter(const struct cua__regions_kind k,
 			continue;
 		}
 		crowded |= claimed[j % 2] + n[j] > a->room;
-		if (cua__regions_to_owners(k)) {
-			CUA_WRITE(place[p],
-				  cua__regions_at_owner(a, p) +
-					  (claimed[j % 2] - CUA_READ(number[p])) * (wide ? 16 : 8));
-			continue;
-		}
 		CUA_WRITE(offset[p],
 			  (uint32_t)(p * a->room +
 				     (claimed[j % 2] < a->room ? claimed[j % 2] : a->room)) -
 				  CUA_READ(number[p]));
 	}
 	crowded = cua_port_sync_block_or(crowded);
-	if (cua__regions_to_owners(k))
-		cua__regions_store_sent(k, a, total, crowded, stage, region_of, place);
-	else if (!k.updates && crowded)
+	if (!k.updates && crowded)
 		cua__regions_store_crowded(k, a, first_region, total, stage, region_of, offset);
 	else
 		cua__regions_store(k, (char *)a->to + first_region * a->room * (wide ? 16 : 8),
@@ -1205,8 +1158,32 @@ CUA_FORCE void cua__regions_insert_spilled(const struct cua__regions_kind k,
 }
 
 /*
+ * Inserts the pairs that the ranks have set aside, if this rank owns their keys. A single block of at least
+ * 2 * owners threads calls it.
+ */
+CUA_FORCE void cua__regions_insert_aside(const struct cua__regions_kind k,
+					 const struct cua__regions_pass *a)
+{
+	const uint32_t thread = cua_port_thread(), which = thread % 2;
+	const struct cua_u128 key = {which, 0};
+	struct cua__hashmap_spot spot = {NULL, {0, 0}, {0, 0}};
+	char *slot = cua__hashmap_reserved_slot(&a->view, k.ks, k.vs, key, NULL);
+	struct cua_u128 value = {0, 0};
+	const struct cua__shard_late *late;
+
+	if (thread >= 2 * a->owners || !slot ||
+	    cua__owner(key, k.ks, a->owner_seed, a->owners) != a->rank)
+		return;
+	late = (const struct cua__shard_late *)a->from_of[thread / 2];
+	if (!CUA_READ(late->taken[which]))
+		return;
+	value.lo = CUA_READ(late->values[which]);
+	(void)cua__hashmap_reserved_enter(slot, k.ks, k.vs, value, &spot);
+}
+
+/*
  * Inserts the words of a tile of a scattered region. Tiles are numbered round-robin over at_once
- * regions. Words with a full home take several times as long. So they are deferred in `list`, 64
+ * input regions, so concurrent tiles have different sources. Words with a full home take several times as long. So they are deferred in `list`, 64
  * words per warp, until every lane has a word.
  */
 CUA_FORCE void cua__regions_insert_tile(const struct cua__regions_kind k,
@@ -1218,7 +1195,7 @@ CUA_FORCE void cua__regions_insert_tile(const struct cua__regions_kind k,
 		       lane = cua_port_lane();
 	const uint32_t below = ((uint32_t)1 << lane) - 1;
 	const uint64_t tiles = a->from_tiles * a->at_once;
-	const uint64_t region = tile / tiles * a->at_once + tile % a->at_once;
+	const uint32_t region = (uint32_t)(tile / tiles * a->at_once + tile % a->at_once);
 	const uint64_t first = tile % tiles / a->at_once * size;
 	char *const deferred = (char *)list + thread / 32 * 64 * (wide ? 16 : 8);
 	const struct cua_u128 none = {0, 0};
@@ -1227,7 +1204,8 @@ CUA_FORCE void cua__regions_insert_tile(const struct cua__regions_kind k,
 	/* attempts for the deferred words after the last new word */
 	uint32_t tries = CUA__QUAD_TRIES;
 	uint32_t added = 0, n_deferred = 0, j, n;
-	uint64_t filled, from;
+	const char *words;
+	uint64_t filled;
 
 	if (region >= a->regions)
 		return;
@@ -1237,9 +1215,10 @@ CUA_FORCE void cua__regions_insert_tile(const struct cua__regions_kind k,
 	if (first >= filled)
 		return;
 	n = filled - first < size ? (uint32_t)(filled - first) : size;
-	from = region * a->from_room + first;
+	words = (const char *)a->from_of[region % a->from_ranks] +
+		(region / a->from_ranks * a->from_room + first) * (wide ? 16 : 8);
 	if (thread < n)
-		next = cua__regions_get(k, a->from, from + thread);
+		next = cua__regions_get(k, words, thread);
 	/* the bound is equal in all lanes of a warp */
 	for (j = thread; j - lane < n || n_deferred; j += k.threads) {
 		const struct cua_u128 word = next;
@@ -1247,9 +1226,7 @@ CUA_FORCE void cua__regions_insert_tile(const struct cua__regions_kind k,
 		int result;
 
 		if (j - lane < n) {
-			next = j + k.threads < n
-				       ? cua__regions_get(k, a->from, from + j + k.threads)
-				       : none;
+			next = j + k.threads < n ? cua__regions_get(k, words, j + k.threads) : none;
 			result = cua__quad_enter_home(
 				&a->view, CUA__HASHMAP_KIND(k.ks, k.vs),
 				cua__quad_lanes_of(CUA__ALL_LANES, j < n),
