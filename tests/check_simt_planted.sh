@@ -890,6 +890,10 @@ planted 'an insert of the words of another region' hashmap_regions \
   's/(region \/ a->from_ranks \* a->from_room + first)/(first)/'
 planted 'a reserved key that two lanes set aside' hashmap_regions \
   's/!cua_port_fetch_add_u32(taken, 1, CUA_RELAXED, CUA__HASHMAP_AT))/cua_port_fetch_add_u32(taken, 1, CUA_RELAXED, CUA__HASHMAP_AT) < 2)/'
+planted 'a reserved key with a value that no rank set aside' hashmap_regions \
+  's/value.lo = CUA_READ(late->values\[which\]);/;/'
+planted 'a reserved key that only one owner inserts' hashmap_regions \
+  's/owner(key, k.ks, a->owner_seed, a->owners) != a->rank)/owner(key, k.ks, a->owner_seed, a->owners) != 0)/'
 planted 'a build with the words of a rank in other regions' hashmap_regions \
   's/first_region = a->first_region + (uint64_t)(region \/ a->from_ranks) \*/first_region = a->first_region + (uint64_t)(region \/ a->from_ranks ^ 1) */'
 planted 'a slice of a build in the place of the first slice' hashmap_regions \

@@ -86,6 +86,11 @@ enum cua_status cua__sharded_direct_open(struct cua_sharded_map *m)
 		CUA__OPS(contexts[i], group)->close_side(contexts[i]);
 		cua_context_destroy(contexts[i]);
 	}
+	if (!status)
+		CUA__GROUP_IN(g->contexts[0], status,
+			      g->contexts[0]->runtime->allocate_mapped(g->contexts[0],
+								       g->size * sizeof(*m->late),
+								       (void **)&m->late));
 	return status;
 }
 
@@ -237,10 +242,9 @@ static enum cua_status receive(struct cua_sharded_map *m, const struct cua__shar
 				  d);
 }
 
-/* All steps of the GPUs; late[i] becomes what rank i leaves. */
+/* All steps of the GPUs; m->late[i] becomes what rank i leaves. */
 static enum cua_status send_and_receive(struct cua_sharded_map *m, struct cua__shard_direct *d,
-					const struct cua__workspaces *w,
-					struct cua__shard_late *late)
+					const struct cua__workspaces *w)
 {
 	const struct cua__shard_ops *ops = CUA__OPS(m->group->contexts[0], shard);
 	struct cua_group *g = m->group;
@@ -258,23 +262,22 @@ static enum cua_status send_and_receive(struct cua_sharded_map *m, struct cua__s
 		status = d->call == CUA__SHARD_BUILD ? build(m, d) : receive(m, d);
 	for (uint32_t i = 0; i < g->local && !status; i++)
 		CUA__GROUP_IN(g->contexts[i], status,
-			      g->contexts[i]->runtime->copy(g->contexts[i], &late[i], w->memory[i],
-							    sizeof(late[i])));
+			      g->contexts[i]->runtime->copy(g->contexts[i], &m->late[i],
+							    w->memory[i], sizeof(m->late[i])));
 	return wait(g, status);
 }
 
 static enum cua_status insert(struct cua_sharded_map *m, const struct cua__sharded_bulk *b,
 			      struct cua__shard_direct *d, struct cua__workspaces *w)
 {
-	struct cua__shard_late late[CUA__SHARD_DIRECT_RANKS];
 	struct cua_group *g = m->group;
-	enum cua_status status = send_and_receive(m, d, w, late);
+	enum cua_status status = send_and_receive(m, d, w);
 	int again = 0;
 
 	for (uint32_t i = 0; i < g->local && !status; i++)
-		again |= late[i].listed > d[i].spill_room;
+		again |= m->late[i].listed > d[i].spill_room;
 	for (uint32_t i = 0; i < g->local && !status; i++)
-		m->shards[i].n = again || late[i].spilled ? m->shards[i].n : 0;
+		m->shards[i].n = again || m->late[i].spilled ? m->shards[i].n : 0;
 	return status ? status : cua__sharded_rounds(m, b, most_of(m), CUA_OK);
 }
 
@@ -353,7 +356,6 @@ struct updates {
 static enum cua_status update_part(struct cua_sharded_map *m, const struct cua__sharded_bulk *b,
 				   uint64_t most, void *arg)
 {
-	struct cua__shard_late late[CUA__SHARD_DIRECT_RANKS];
 	const struct updates *u = arg;
 	enum cua_status status;
 
@@ -366,9 +368,9 @@ static enum cua_status update_part(struct cua_sharded_map *m, const struct cua__
 		u->calls[i].most = most;
 		u->calls[i].op = b->op;
 	}
-	status = send_and_receive(m, u->calls, u->workspaces, late);
+	status = send_and_receive(m, u->calls, u->workspaces);
 	for (uint32_t i = 0; i < m->group->local && !status; i++)
-		m->shards[i].n = late[i].spilled ? m->shards[i].n : 0;
+		m->shards[i].n = m->late[i].spilled ? m->shards[i].n : 0;
 	return status ? status : cua__sharded_rounds(m, b, most_of(m), CUA_OK);
 }
 

@@ -39,6 +39,8 @@ struct cua_sharded_map {
 	 * has no streams; NULL without direct calls
 	 */
 	struct cua_group *side;
+	/* host memory that GPUs write: what a direct insert or update of each rank leaves */
+	struct cua__shard_late *late;
 	uint64_t seed, capacity;
 	uint32_t number; /* of the group's maps */
 	uint32_t key_size, value_size, no_erase;

@@ -130,6 +130,9 @@ static void release(struct cua_sharded_map *m)
 		CUA__GROUP_IN(g->contexts[0], status,
 			      g->contexts[0]->runtime->release_mapped(g->contexts[0],
 								      m->traffic.staging));
+	if (m->late)
+		CUA__GROUP_IN(g->contexts[0], status,
+			      g->contexts[0]->runtime->release_mapped(g->contexts[0], m->late));
 	(void)status;
 	free(m->traffic.send);
 	free(m->traffic.receive);
