@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include "cuda_hashmap_calls.h"
+#include "kernels/shard_find.h"
 
 /*
  * Blocks per multiprocessor: enough for a thread for each key. In a loop, lanes that search beyond
@@ -66,50 +67,81 @@ enum cua_status cua__cuda_hashmap_find(struct cua_context *ctx, const struct cua
 #undef FUNCTION
 }
 
-/* ---- in parts ---- */
+/* ---- in regions ---- */
+
+/* Keys of a thread: all are loaded before the first is found, because they may come from another GPU. */
+#define PARTS_EACH 2u
+
+static_assert(CUA__HASHMAP_UNIT == THREADS * PARTS_EACH, "a block finds a unit");
 
 struct find_parts {
 	struct cua_hashmap_view view;
 	struct cua__hashmap_parts parts;
-	uint32_t blocks; /* of a part */
 };
 
+static __global__ void __launch_bounds__(CUA__BINS_THREADS)
+	plan_kernel(const __grid_constant__ struct cua__hashmap_parts parts)
+{
+	__shared__ uint32_t of_warp[CUA__BINS_THREADS / 32];
+
+	cua__bins_plan(&parts, of_warp);
+}
+
+/* Blocks begin in order, so those that run at the same time find keys of few regions. */
 template <uint32_t KS, uint32_t VS, uint32_t LAYOUT, int PLAIN>
 static __global__ void __launch_bounds__(THREADS)
 	find_parts_kernel(const __grid_constant__ struct find_parts c)
 {
 	const struct cua__hashmap_parts *p = &c.parts;
-	const uint32_t part = blockIdx.x / c.blocks, source = part / p->parts;
-	const uint32_t i = blockIdx.x % c.blocks * THREADS + threadIdx.x;
-	const uint64_t to = (uint64_t)(part % p->parts) * p->room + i;
-	const bool has = i < p->counts[part] && i < p->room;
-	struct cua_u128 value = {0, 0};
-	int there = 0;
-	uint32_t bits;
+	const uint32_t all = p->units[p->regions];
 
 	if (LAYOUT == CUA_HASHMAP_WORDS && !cua__hashmap_has_words(KS, VS))
 		return;
-	if (has)
-		there = find<KS, VS, LAYOUT, PLAIN>(
-			&c.view, cua__hashmap_get(p->keys, KS, (uint64_t)part * p->room + i),
-			p->values_out[source], &value);
-	bits = __ballot_sync(0xffffffffu, there);
-	if (VS && there && p->values_out[source])
-		cua__hashmap_set(p->values_out[source], VS, to, value);
-	if (has && threadIdx.x % 32 == 0)
-		p->found[source][to / 32] = bits;
+	for (uint32_t unit = blockIdx.x; unit < all; unit += gridDim.x) {
+		const struct cua__bins_spot spot = cua__bins_spot(p, unit);
+		struct cua_u128 key[PARTS_EACH];
+
+		CUA__UNROLL
+		for (uint32_t j = 0; j < PARTS_EACH; j++)
+			if (threadIdx.x + j * THREADS < spot.n)
+				key[j] = cua__hashmap_get(p->keys[spot.source], KS,
+							  spot.at + threadIdx.x + j * THREADS);
+		CUA__UNROLL
+		for (uint32_t j = 0; j < PARTS_EACH; j++) {
+			const uint32_t i = threadIdx.x + j * THREADS;
+			struct cua_u128 value;
+			int there = 0;
+			uint32_t votes;
+
+			if (i < spot.n)
+				there = find<KS, VS, LAYOUT, PLAIN>(
+					&c.view, key[j], p->values_out[spot.source], &value);
+			votes = __ballot_sync(0xffffffffu, there);
+			if (VS && there && p->values_out[spot.source])
+				cua__hashmap_set(p->values_out[spot.source], VS, spot.at + i,
+						 value);
+			if (i < spot.n && i % 32 == 0)
+				p->found[spot.source][(spot.at + i) / 32] = votes;
+		}
+	}
 }
 
 enum cua_status cua__cuda_hashmap_find_parts(struct cua_context *ctx,
 					     const struct cua_hashmap_view *view,
 					     const struct cua__hashmap_parts *parts)
 {
-	const uint32_t blocks = (parts->room + THREADS - 1) / THREADS;
-	const struct find_parts f = {*view, *parts, blocks};
+	const struct find_parts f = {*view, *parts};
+	/* the units of an even share of the keys; with more keys, blocks find several units */
+	const uint64_t units =
+		parts->share / CUA__HASHMAP_UNIT * 17 / 16 + 2ull * parts->regions * parts->sources;
+	const enum cua_status status =
+		cua__launch(ctx, plan_kernel, 1, CUA__BINS_THREADS, 0, *parts);
 
+	if (status)
+		return status;
 #define FUNCTION(ks, vs, layout)                                                                   \
-	cua__launch(ctx, FOR_VIEW(view, find_parts_kernel, ks, vs, layout),                        \
-		    parts->sources * parts->parts * blocks, THREADS, 0, f)
+	cua__launch(ctx, FOR_VIEW(view, find_parts_kernel, ks, vs, layout), (unsigned)units,       \
+		    THREADS, 0, f)
 	BY_SIZE
 #undef FUNCTION
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Sharded maps on a GPU: the kernels of lib/kernels/shard_kernel.h and their launches. */
+/* Sharded maps on a GPU: the kernels of lib/kernels/shard_kernel.h and shard_find.h, and their launches. */
 #include "config.h"
 
 #include "cuda_hashmap.h"
-#include "kernels/shard_kernel.h"
+#include "kernels/shard_find.h"
 #include "launch.h"
 
 #define THREADS 256
@@ -86,58 +86,118 @@ static enum cua_status cuda_answer(struct cua_context *ctx, const struct cua__sh
 			   cua__grid(ctx, a->n, THREADS, BLOCKS_PER_PROCESSOR), THREADS, 0, *a);
 }
 
-/* ---- directly to owners ---- */
+/* ---- direct finds ---- */
 
-/* Few blocks, so that these kernels run beside the tables' kernels. */
-#define SEND_BLOCKS_PER_PROCESSOR 2
-#define TAKE_BLOCKS_PER_PROCESSOR 3
+#define COUNT_BLOCKS_PER_PROCESSOR 4
 
 template <unsigned KEY>
-static __global__ void __launch_bounds__(CUA__SHARD_THREADS)
-	send_kernel(const __grid_constant__ struct cua__shard_keys k)
+static __global__ void __launch_bounds__(CUA__BINS_THREADS, 3)
+	bin_count_kernel(const __grid_constant__ struct cua__shard_find f)
 {
-	__shared__ struct cua__shard_tile tile;
-	__shared__ __align__(16) char keys[CUA__SHARD_TILE * KEY];
-	__shared__ CUA__SHARD_OFFSET offsets[CUA__SHARD_TILE];
+	__shared__ uint32_t count[CUA__SHARD_BINS];
 
-	cua__shard_send(&k, &tile, keys, offsets, KEY);
+	cua__bins_count(&f, count, KEY);
 }
 
+static __global__ void __launch_bounds__(CUA__BINS_THREADS)
+	bin_scan_kernel(const __grid_constant__ struct cua__shard_find f)
+{
+	__shared__ uint32_t of_warp[CUA__BINS_THREADS / 32];
+
+	cua__bins_scan(&f, of_warp);
+}
+
+template <unsigned KEY, unsigned ITEMS>
+static __global__ void __launch_bounds__(CUA__BINS_THREADS, 2)
+	bin_send_kernel(const __grid_constant__ struct cua__shard_find f)
+{
+	constexpr unsigned TILE = CUA__BINS_THREADS * ITEMS;
+	extern __shared__ uint4 send_stage[];
+	char *stage = (char *)known(send_stage);
+	struct cua__bins_shared *sh =
+		(struct cua__bins_shared *)(stage + TILE * (KEY + sizeof(CUA__SHARD_OFFSET)));
+
+	cua__bins_send(&f, blockIdx.x, sh, stage, (CUA__SHARD_OFFSET *)(stage + TILE * KEY), KEY,
+		       ITEMS);
+}
+
+/* Where the shared memory of a tile permits a third block, registers permit few loads at once. */
 template <unsigned VALUE>
-static __global__ void __launch_bounds__(CUA__SHARD_THREADS)
-	take_kernel(const __grid_constant__ struct cua__shard_keys k)
+static __global__ void __launch_bounds__(CUA__BINS_THREADS, VALUE > 4 ? 2 : 3)
+	bin_take_kernel(const __grid_constant__ struct cua__shard_find f)
 {
-	__shared__ uint32_t count[CUA__SHARD_DIRECT_RANKS], found[CUA__SHARD_TILE / 4];
-	__shared__ __align__(16) char values[VALUE ? CUA__SHARD_TILE * VALUE : 16];
+	extern __shared__ uint4 take_stage[];
+	char *stage = (char *)known(take_stage);
+	CUA__SHARD_OFFSET *bin_of = (CUA__SHARD_OFFSET *)(stage + f.tile * VALUE);
+	struct cua__bins_shared *sh = (struct cua__bins_shared *)(bin_of + f.tile);
 
-	cua__shard_take(&k, count, values, found, VALUE);
+	cua__bins_take(&f, blockIdx.x, sh, stage, bin_of, (uint32_t *)(sh + 1), VALUE,
+		       VALUE > 4 ? CUA__BINS_LOADS : CUA__BINS_LOADS / 2);
 }
 
-static enum cua_status cuda_send_keys(struct cua_context *ctx, const struct cua__shard_keys *k)
+/* Shared memory of a block that sends or takes elements of `size` bytes. */
+static unsigned stage_bytes(const struct cua__shard_find *f, uint32_t size)
 {
-	if (!k->n)
-		return CUA_OK;
-	return cua__launch(ctx,
-			   k->key_size == 4   ? send_kernel<4>
-			   : k->key_size == 8 ? send_kernel<8>
-					      : send_kernel<16>,
-			   cua__grid(ctx, k->n, CUA__SHARD_TILE, SEND_BLOCKS_PER_PROCESSOR),
-			   CUA__SHARD_THREADS, 0, *k);
+	return f->tile * (size + (unsigned)sizeof(CUA__SHARD_OFFSET)) +
+	       (unsigned)sizeof(struct cua__bins_shared) + f->tile / 8;
 }
 
-static enum cua_status cuda_take_answers(struct cua_context *ctx, const struct cua__shard_keys *k)
-{
-	const uint32_t value_size = k->values_out ? k->value_size : 0;
+typedef void (*find_kernel)(struct cua__shard_find);
 
-	if (!k->n)
+template <unsigned KEY> static find_kernel send_kernel_of(const struct cua__shard_find *f)
+{
+	return f->tile == CUA__BINS_THREADS * 16  ? bin_send_kernel<KEY, 16>
+	       : f->tile == CUA__BINS_THREADS * 8 ? bin_send_kernel<KEY, 8>
+						  : bin_send_kernel<KEY, 4>;
+}
+
+static enum cua_status launch_tiles(struct cua_context *ctx, find_kernel kernel,
+				    const struct cua__shard_find *f, uint32_t size)
+{
+	enum cua_status status = cua__permit_shared(ctx, (const void *)kernel);
+
+	return status ? status
+		      : cua__launch(ctx, kernel, (unsigned)cua__bins_tiles(f), CUA__BINS_THREADS,
+				    stage_bytes(f, size), *f);
+}
+
+static enum cua_status cuda_bin_keys(struct cua_context *ctx, const struct cua__shard_find *f)
+{
+	const uint32_t ks = f->key_size;
+	const unsigned grid = cua__grid(ctx, f->n, CUA__BINS_THREADS * CUA__BINS_LOADS,
+					COUNT_BLOCKS_PER_PROCESSOR);
+	enum cua_status status =
+		ctx->runtime->set_bytes(ctx, f->counts, 0, cua__bins_all(f) * sizeof(uint32_t));
+
+	if (!status && f->n)
+		status = cua__launch(ctx,
+				     ks == 4   ? bin_count_kernel<4>
+				     : ks == 8 ? bin_count_kernel<8>
+					       : bin_count_kernel<16>,
+				     grid, CUA__BINS_THREADS, 0, *f);
+	if (!status)
+		status = cua__launch(ctx, bin_scan_kernel, 1, CUA__BINS_THREADS, 0, *f);
+	if (status || !f->n)
+		return status;
+	return launch_tiles(ctx,
+			    ks == 4   ? send_kernel_of<4>(f)
+			    : ks == 8 ? send_kernel_of<8>(f)
+				      : send_kernel_of<16>(f),
+			    f, ks);
+}
+
+static enum cua_status cuda_take_answers(struct cua_context *ctx, const struct cua__shard_find *f)
+{
+	const uint32_t vs = f->values_out ? f->value_size : 0;
+
+	if (!f->n)
 		return CUA_OK;
-	return cua__launch(ctx,
-			   value_size == 4    ? take_kernel<4>
-			   : value_size == 8  ? take_kernel<8>
-			   : value_size == 16 ? take_kernel<16>
-					      : take_kernel<0>,
-			   cua__grid(ctx, k->n, CUA__SHARD_TILE, TAKE_BLOCKS_PER_PROCESSOR),
-			   CUA__SHARD_THREADS, 0, *k);
+	return launch_tiles(ctx,
+			    vs == 4    ? bin_take_kernel<4>
+			    : vs == 8  ? bin_take_kernel<8>
+			    : vs == 16 ? bin_take_kernel<16>
+				       : bin_take_kernel<0>,
+			    f, vs);
 }
 
 /* Calls a function of updates, or of inserts and builds. */
@@ -158,7 +218,7 @@ const struct cua__shard_ops cua__cuda_shard = {cuda_count,
 					       cuda_answer,
 					       cua__cuda_combine_bytes,
 					       cua__cuda_combine,
-					       cuda_send_keys,
+					       cuda_bin_keys,
 					       cuda_take_answers,
 
 					       direct_bytes,

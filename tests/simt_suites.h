@@ -55,6 +55,7 @@
 	SIMT_SUITE(seqlock)                                                                        \
 	SIMT_SUITE(serial)                                                                         \
 	SIMT_SUITE(shard)                                                                          \
+	SIMT_SUITE(shard_find)                                                                     \
 	SIMT_SUITE(spinlock)                                                                       \
 	SIMT_SUITE(stripe)                                                                         \
 	SIMT_SUITE(ticketlock)                                                                     \

@@ -32,20 +32,34 @@ struct cua__hashmap_call {
 	uint8_t *flags; /* results, or found */
 };
 
-/* The most sources of a find in parts. */
+/* The most sources of a find in regions, and the most regions. */
 #define CUA__HASHMAP_SOURCES 16u
+#define CUA__HASHMAP_REGIONS 512u
+/* Keys of a source and a region that a block finds together. */
+#ifndef CUA__HASHMAP_UNIT
+#define CUA__HASHMAP_UNIT 512u
+#endif
 
 /*
- * A find of keys that several sources have sent, in parts with room for `room` keys each, a multiple of 32.
- * The parts of a source are adjacent, and so are the answers to it, which have as much room.
+ * A find of keys in the memory of several sources. The keys of a region of a source are adjacent, and their
+ * answers have the same places. Blocks find a unit of each source in turn, region by region.
  */
 struct cua__hashmap_parts {
-	uint32_t sources, parts; /* parts of each source */
-	uint32_t room;
-	const void *keys;
-	const uint32_t *counts; /* keys in each part; more than the room means all */
+	uint32_t sources, regions;
+	uint32_t
+		first; /* the source whose unit is the first; differs between owners, so that no source
+			 * serves all of them at once */
+	uint64_t share; /* the keys of all sources divided by the owners */
+	/* of each source: the keys of each region, and where they begin, a multiple of 32 */
+	const uint32_t *counts[CUA__HASHMAP_SOURCES], *starts[CUA__HASHMAP_SOURCES];
+	const void *keys[CUA__HASHMAP_SOURCES];
 	void *values_out[CUA__HASHMAP_SOURCES]; /* may be NULL */
 	uint32_t *found[CUA__HASHMAP_SOURCES];  /* a bit for each key */
+	/*
+	 * memory of the call: the units before each region and in all; and for each region and source, the
+	 * count and the start
+	 */
+	uint32_t *units, *extents;
 };
 
 struct cua__hashmap_ops {

@@ -73,34 +73,43 @@ struct cua__shard_direct {
 	uint32_t slices; /* of a build, set by direct_bytes() */
 };
 
-/* The keys of a tile of a direct find. */
-#ifndef CUA__SHARD_TILE
-#define CUA__SHARD_TILE 2048u
+/* The most bins of a direct find. */
+#ifndef CUA__SHARD_BINS
+#define CUA__SHARD_BINS 1024u
 #endif
 
-/* The offset of a key in its tile. */
+/* The most keys of a tile. */
+#define CUA__SHARD_MOST_TILE 8192u
+
+/* The position of a key in its tile. */
 #ifndef CUA__SHARD_OFFSET
 #define CUA__SHARD_OFFSET uint16_t
 #endif
 
 /*
- * A chunk of a rank's keys on the way to their owners, and the answers. At an owner, the keys of
- * a tile have room for `room` keys, a multiple of 32.
+ * The keys of a rank in a direct find, in bins in the memory of the rank. Bin b has the keys of region b % regions
+ * of owner b / regions. A region is a range of home buckets, so that an owner finds keys of few buckets at a
+ * time. A tile of keys is sorted by bin before it is written, and has a run of adjacent keys in each bin.
  */
-struct cua__shard_keys {
+struct cua__shard_find {
+	struct cua_hashmap_view
+		view;  /* of the rank's table: regions depend on its hash and buckets */
 	uint64_t seed; /* of the hash that chooses the owner */
-	uint32_t ranks, key_size, value_size;
-	uint32_t n, room;
+	uint32_t ranks, regions, shift; /* home bucket >> shift is the region */
+	uint32_t key_size, value_size;
+	uint32_t n;    /* < 2^31 */
+	uint32_t tile; /* keys */
 	const void *keys;
-	/* memory of each owner: keys, and their number in each tile, possibly more than the room */
-	void *keys_to[CUA__SHARD_DIRECT_RANKS];
-	uint32_t *counts_to[CUA__SHARD_DIRECT_RANKS];
-	/* memory of the rank, for each owner: as above, and the offsets of these keys in their tiles */
-	uint32_t *counts[CUA__SHARD_DIRECT_RANKS];
-	CUA__SHARD_OFFSET *offsets[CUA__SHARD_DIRECT_RANKS];
-	const void *values[CUA__SHARD_DIRECT_RANKS];
-	const uint32_t *found[CUA__SHARD_DIRECT_RANKS]; /* a bit for each key */
-	uint64_t *spilled;                              /* keys without room */
+	/* of each bin: keys, where they begin, a multiple of 32, and where the next run begins */
+	uint32_t *counts, *starts, *cursors;
+	/* of each tile: the positions where the runs begin and the last ends; place in the bins less position */
+	CUA__SHARD_OFFSET *positions;
+	uint32_t *bases;
+	CUA__SHARD_OFFSET *sorted; /* of each key: its bin, and later its position */
+	/* the bins, with room for 32 keys more for each, and the answers in the same places */
+	void *in_bins;
+	void *values;
+	uint32_t *found; /* a bit for each key */
 	/* an absent key leaves its value unchanged; both may be NULL */
 	uint8_t *found_out;
 	void *values_out;
@@ -128,9 +137,9 @@ struct cua__shard_ops {
 	/* Combines pairs. The bytes of memory; 0 if combining would not pay. The pointers may be NULL. */
 	size_t (*combine_bytes)(struct cua_context *ctx, const struct cua__shard_combine *c);
 	enum cua_status (*combine)(struct cua_context *ctx, struct cua__shard_combine *c);
-	/* Writes keys to their owners, and answers to the order of the keys. */
-	enum cua_status (*send_keys)(struct cua_context *ctx, const struct cua__shard_keys *k);
-	enum cua_status (*take_answers)(struct cua_context *ctx, const struct cua__shard_keys *k);
+	/* Writes keys to their bins, and answers to the order of the keys. */
+	enum cua_status (*bin_keys)(struct cua_context *ctx, const struct cua__shard_find *f);
+	enum cua_status (*take_answers)(struct cua_context *ctx, const struct cua__shard_find *f);
 	/*
 	 * Direct inserts, builds and updates. The bytes of memory of each rank, spill_room and slices; 0 if
 	 * such a call would not pay. The pointers may be NULL.

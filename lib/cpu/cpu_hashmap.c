@@ -445,20 +445,17 @@ struct parts_job {
 	const struct cua__hashmap_parts *parts;
 };
 
-/* 32 keys of a part, or fewer at its end, from key `first` on. */
-static void find_word(const struct parts_job *job, size_t part, uint32_t first, uint32_t n)
+/* n keys of a source, at most 32, from key `at` on, a multiple of 32. */
+static void find_word(const struct parts_job *job, uint32_t source, size_t at, uint32_t n)
 {
 	const struct cua__hashmap_parts *p = job->parts;
-	const uint32_t source = (uint32_t)(part / p->parts);
-	const size_t to = part % p->parts * p->room + first;
-	const uint32_t vs = job->view->value_size;
 	char *values = p->values_out[source];
 	uint32_t bits = 0;
 	uint8_t found[32];
 	const struct cua__hashmap_call call = {
 		.n = n,
-		.keys = (const char *)p->keys + (part * p->room + first) * job->view->key_size,
-		.values_out = values ? values + to * vs : NULL,
+		.keys = (const char *)p->keys[source] + at * job->view->key_size,
+		.values_out = values ? values + at * job->view->value_size : NULL,
 		.flags = found,
 	};
 	struct job one = {job->view, &call};
@@ -466,21 +463,25 @@ static void find_word(const struct parts_job *job, size_t part, uint32_t first, 
 	find_worker(&one, 0, 1);
 	for (uint32_t i = 0; i < n; i++)
 		bits |= (uint32_t)found[i] << i;
-	p->found[source][to / 32] = bits;
+	p->found[source][at / 32] = bits;
 }
 
 static void find_parts_worker(void *arg, unsigned worker, unsigned workers)
 {
 	const struct parts_job *job = arg;
 	const struct cua__hashmap_parts *p = job->parts;
-	size_t begin, end;
 
-	cua__share((size_t)p->sources * p->parts, worker, workers, &begin, &end);
-	for (size_t part = begin; part < end; part++) {
-		const uint32_t n = p->counts[part] < p->room ? p->counts[part] : p->room;
+	for (uint32_t region = 0; region < p->regions; region++) {
+		for (uint32_t k = 0; k < p->sources; k++) {
+			const uint32_t source = (k + p->first) % p->sources;
+			const uint32_t n = p->counts[source][region];
+			size_t begin, end;
 
-		for (uint32_t i = 0; i < n; i += 32)
-			find_word(job, part, i, n - i < 32 ? n - i : 32);
+			cua__share((n + 31u) / 32, worker, workers, &begin, &end);
+			for (size_t i = begin * 32; i < end * 32; i += 32)
+				find_word(job, source, p->starts[source][region] + i,
+					  n - i < 32 ? (uint32_t)(n - i) : 32);
+		}
 	}
 }
 
@@ -488,8 +489,11 @@ static enum cua_status cpu_find_parts(struct cua_context *ctx, const struct cua_
 				      const struct cua__hashmap_parts *parts)
 {
 	struct parts_job job = {view, parts};
-	const size_t n = (size_t)parts->sources * parts->parts * parts->room;
+	size_t n = 0;
 
+	for (uint32_t s = 0; s < parts->sources; s++)
+		for (uint32_t region = 0; region < parts->regions; region++)
+			n += parts->counts[s][region];
 	cua__parallel(ctx, cua__workers(ctx, n, GRAIN), find_parts_worker, &job);
 	return CUA_OK;
 }

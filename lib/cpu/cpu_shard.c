@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "kernels/shard_kernel.h"
+#include "kernels/shard_find.h"
 
 /* Pairs that justify a thread. */
 #define GRAIN 8192
@@ -224,91 +224,116 @@ static enum cua_status cpu_combine(struct cua_context *ctx, struct cua__shard_co
 	return CUA_OK;
 }
 
-/* ---- directly to owners ---- */
+/* ---- direct finds ---- */
 
-struct send_job {
-	const struct cua__shard_keys *keys;
-	uint64_t spilled; /* by all workers */
-};
-
-/* Returns the number of keys without room. */
-static uint64_t send_tile(const struct cua__shard_keys *k, size_t tile)
+static uint32_t bin_of_key(const struct cua__shard_find *f, uint64_t i)
 {
-	uint32_t counts[CUA__SHARD_DIRECT_RANKS] = {0};
-	uint64_t spilled = 0;
-
-	for (uint32_t i = 0; i < cua__shard_in_tile(k, tile); i++) {
-		const size_t place = tile * CUA__SHARD_TILE + i;
-		const uint32_t r = owner_of_key(k->keys, place, k->key_size, k->seed, k->ranks);
-		const size_t at = tile * k->room + counts[r];
-
-		if (counts[r]++ >= k->room) {
-			spilled++;
-			continue;
-		}
-		cua__shard_copy(k->keys_to[r], at, k->keys, place, k->key_size);
-		k->offsets[r][at] = (CUA__SHARD_OFFSET)i;
+	switch (f->key_size) {
+	case 4: return cua__bins_of(f, cua__shard_get(f->keys, i, 4), 4);
+	case 8: return cua__bins_of(f, cua__shard_get(f->keys, i, 8), 8);
+	default: return cua__bins_of(f, cua__shard_get(f->keys, i, 16), 16);
 	}
-	for (uint32_t r = 0; r < k->ranks; r++)
-		k->counts[r][tile] = k->counts_to[r][tile] = counts[r];
-	return spilled;
 }
 
-static void send_tiles(void *arg, unsigned worker, unsigned workers)
+static void count_tiles(void *arg, unsigned worker, unsigned workers)
 {
-	struct send_job *job = arg;
-	uint64_t spilled = 0;
+	const struct cua__shard_find *f = arg;
+	uint32_t counts[CUA__SHARD_BINS] = {0};
 	size_t begin, end;
 
-	cua__share(cua__shard_tiles(job->keys), worker, workers, &begin, &end);
-	for (size_t tile = begin; tile < end; tile++)
-		spilled += send_tile(job->keys, tile);
-	if (spilled)
-		__atomic_fetch_add(&job->spilled, spilled, __ATOMIC_RELAXED);
+	cua__share(f->n, worker, workers, &begin, &end);
+	for (size_t i = begin; i < end; i++)
+		counts[bin_of_key(f, i)]++;
+	for (uint32_t b = 0; b < cua__bins_all(f); b++)
+		__atomic_fetch_add(&f->counts[b], counts[b], __ATOMIC_RELAXED);
 }
 
-static enum cua_status cpu_send_keys(struct cua_context *ctx, const struct cua__shard_keys *k)
+static void bin_tile(const struct cua__shard_find *f, size_t tile)
 {
-	struct send_job job = {k, 0};
+	const uint32_t bins = cua__bins_all(f), n = cua__bins_in_tile(f, tile);
+	const size_t first = tile * f->tile;
+	CUA__SHARD_OFFSET *positions = f->positions + tile * (bins + 1);
+	uint32_t *bases = f->bases + tile * bins, next[CUA__SHARD_BINS] = {0}, position = 0;
 
-	cua__parallel(ctx, cua__workers(ctx, k->n, GRAIN), send_tiles, &job);
-	*k->spilled += job.spilled;
+	for (uint32_t i = 0; i < n; i++)
+		next[bin_of_key(f, first + i)]++;
+	for (uint32_t b = 0; b < bins; b++) {
+		const uint32_t count = next[b];
+
+		bases[b] = __atomic_fetch_add(&f->cursors[b], count, __ATOMIC_RELAXED) - position;
+		positions[b] = (CUA__SHARD_OFFSET)position;
+		next[b] = position;
+		position += count;
+	}
+	positions[bins] = (CUA__SHARD_OFFSET)n;
+	for (uint32_t i = 0; i < n; i++) {
+		const uint32_t b = bin_of_key(f, first + i), at = next[b]++;
+
+		f->sorted[first + i] = (CUA__SHARD_OFFSET)at;
+		cua__shard_copy(f->in_bins, bases[b] + at, f->keys, first + i, f->key_size);
+	}
+}
+
+static void bin_tiles(void *arg, unsigned worker, unsigned workers)
+{
+	const struct cua__shard_find *f = arg;
+	size_t begin, end;
+
+	cua__share(cua__bins_tiles(f), worker, workers, &begin, &end);
+	for (size_t tile = begin; tile < end; tile++)
+		bin_tile(f, tile);
+}
+
+static enum cua_status cpu_bin_keys(struct cua_context *ctx, const struct cua__shard_find *f)
+{
+	const uint32_t bins = cua__bins_all(f);
+	uint32_t at = 0;
+
+	memset(f->counts, 0, bins * sizeof(*f->counts));
+	cua__parallel(ctx, cua__workers(ctx, f->n, GRAIN), count_tiles, (void *)(uintptr_t)f);
+	for (uint32_t b = 0; b < bins; b++) {
+		f->starts[b] = f->cursors[b] = at;
+		at += (f->counts[b] + 31) / 32 * 32;
+	}
+	cua__parallel(ctx, cua__workers(ctx, f->n, GRAIN), bin_tiles, (void *)(uintptr_t)f);
 	return CUA_OK;
 }
 
-static void take_tile(const struct cua__shard_keys *k, size_t tile)
+static void take_tile(const struct cua__shard_find *f, size_t tile)
 {
-	const uint32_t value_size = k->values_out ? k->value_size : 0;
-	const size_t begin = tile * CUA__SHARD_TILE;
+	const uint32_t bins = cua__bins_all(f), n = cua__bins_in_tile(f, tile);
+	const uint32_t value_size = f->values_out ? f->value_size : 0;
+	const CUA__SHARD_OFFSET *positions = f->positions + tile * (bins + 1);
+	const size_t first = tile * f->tile;
+	uint32_t places[CUA__SHARD_MOST_TILE];
 
-	for (uint32_t r = 0; r < k->ranks; r++) {
-		const uint32_t count = k->counts[r][tile];
+	for (uint32_t b = 0; b < bins; b++)
+		for (uint32_t s = positions[b]; s < positions[b + 1]; s++)
+			places[s] = f->bases[tile * bins + b] + s;
+	for (uint32_t i = 0; i < n; i++) {
+		const uint32_t from = places[f->sorted[first + i]];
+		const uint8_t found = f->found[from / 32] >> from % 32 & 1;
 
-		for (uint32_t i = 0; i < count && i < k->room; i++) {
-			const size_t from = tile * k->room + i, to = begin + k->offsets[r][from];
-			const uint8_t found = k->found[r][from / 32] >> from % 32 & 1;
-
-			if (k->found_out)
-				k->found_out[to] = found;
-			if (value_size && found)
-				cua__shard_copy(k->values_out, to, k->values[r], from, value_size);
-		}
+		if (f->found_out)
+			f->found_out[first + i] = found;
+		if (value_size && found)
+			cua__shard_copy(f->values_out, first + i, f->values, from, value_size);
 	}
 }
 
 static void take_tiles(void *arg, unsigned worker, unsigned workers)
 {
-	const struct cua__shard_keys *k = arg;
+	const struct cua__shard_find *f = arg;
 	size_t begin, end;
 
-	cua__share(cua__shard_tiles(k), worker, workers, &begin, &end);
+	cua__share(cua__bins_tiles(f), worker, workers, &begin, &end);
 	for (size_t tile = begin; tile < end; tile++)
-		take_tile(k, tile);
+		take_tile(f, tile);
 }
 
-static enum cua_status cpu_take_answers(struct cua_context *ctx, const struct cua__shard_keys *k)
+static enum cua_status cpu_take_answers(struct cua_context *ctx, const struct cua__shard_find *f)
 {
-	cua__parallel(ctx, cua__workers(ctx, k->n, GRAIN), take_tiles, (void *)(uintptr_t)k);
+	cua__parallel(ctx, cua__workers(ctx, f->n, GRAIN), take_tiles, (void *)(uintptr_t)f);
 	return CUA_OK;
 }
 
@@ -318,6 +343,6 @@ const struct cua__shard_ops cua__cpu_shard = {
 	.answer = cpu_answer,
 	.combine_bytes = cpu_combine_bytes,
 	.combine = cpu_combine,
-	.send_keys = cpu_send_keys,
+	.bin_keys = cpu_bin_keys,
 	.take_answers = cpu_take_answers,
 };

@@ -28,29 +28,19 @@
  * the workspaces of their owners, or none. A rank sends none if few keys are equal, or if an owner has no
  * room; its pairs then go in rounds.
  *
- * A find goes in chunks, with two sets of buffers. In the side streams, ranks send the keys of a chunk to
- * their owners and take the answers to the chunk before it. Meanwhile the tables find the keys of the chunk
- * between, and write the answers to the memory of their ranks. Streams and events order this, and the host
- * waits once at the end. Ranks access only each other's workspaces, because peers may not be able to access
- * a user's array. Buffers have room for an eighth more than the mean of random keys. If an owner gets
- * more, all keys of that rank are found again in rounds.
- *
- * Order of the buffers of chunk c, also used for chunk c - 2:
- * - Keys are sent in the side stream after the answers of chunk c - 2 were taken there. Before that, the
- *   side stream waited for the finds of chunk c - 2 of all ranks, so their keys may be overwritten.
- * - The finds of chunk c wait for the side streams of all ranks, after all keys were sent. So no rank still
- *   takes answers of chunk c - 2, and the finds may overwrite these.
+ * A find has three steps: each rank sorts its keys by owner and region in its workspace; each owner finds the keys
+ * of all ranks there, and writes the answers there too; each rank takes its answers (kernels/shard_find.h). An
+ * order of all ranks stands between two steps. Keys of more than MOST_FOUND go in parts. A rank writes the keys
+ * of the next part after the second order, so after all owners have read those of the part before; and an
+ * owner writes answers after the first order of the next part, so after the rank has taken those of the part
+ * before. Ranks access only each other's workspaces, because peers may not be able to access a user's array.
  */
 #include "config.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "group/sharded_internal.h"
-
-/* The most tiles of a chunk of a rank, 8 Mi keys, and those of the first chunk; each has twice as many. */
-enum { RAMP = 3, LEAST_TILES = 512, MOST_TILES = LEAST_TILES << RAMP };
 
 /* ---- contexts ---- */
 
@@ -392,215 +382,149 @@ static enum cua_status try_update(struct cua_sharded_map *m, const struct cua__s
 
 /* ---- finds ---- */
 
-/* A set of buffers of a rank. */
-struct buffers {
-	char *keys; /* that the rank owns, in parts of all ranks */
-	/* of the keys that the rank sent, for each owner */
-	uint32_t *counts, *found;
-	CUA__SHARD_OFFSET *offsets;
-	char *values;
-};
+/* The most keys of a rank that are found at once. */
+#define MOST_FOUND ((uint64_t)1 << 28)
+/* log2 of the buckets of a region, of a table with at least LEAST_REGIONS of them. */
+#define FIND_SHIFT 18u
+#define LEAST_REGIONS 4u
 
 struct finds {
 	const struct cua__sharded_bulk *b;
-	uint64_t tiles, chunks;
-	uint32_t room; /* of a tile at each owner */
-	struct {
-		struct buffers buffers[2];
-		uint64_t *spilled;
-		/* for the tiles of each chunk, and of each rank in it: the keys that came */
-		uint32_t *counts;
-	} ranks[CUA__SHARD_DIRECT_RANKS];
-	size_t zeros; /* bytes of the counters, at the beginning of the memory */
+	uint64_t part, parts; /* the most keys of a part of a rank */
+	uint32_t regions, shift, tile;
+	struct cua__shard_find ranks[CUA__SHARD_DIRECT_RANKS];
+	struct cua__hashmap_parts owners[CUA__SHARD_DIRECT_RANKS];
 };
 
-/*
- * The first tile of a chunk. The first chunks are small, because the tables wait for the first. A chunk
- * may be empty for ranks with few keys.
- */
-static uint64_t first_tile(const struct finds *f, uint64_t c)
+/* Keys of fewer than all buckets would seldom share a cache line. */
+static uint32_t regions_of(const struct cua_sharded_map *m, uint64_t part, uint32_t *shift)
 {
-	const uint64_t first = c < RAMP ? ((uint64_t)LEAST_TILES << c) - LEAST_TILES
-					: (c - RAMP + 1) * MOST_TILES - LEAST_TILES;
+	const struct cua_hashmap_view *v = &m->shards[0].table->view;
 
-	return first < f->tiles ? first : f->tiles;
+	*shift = FIND_SHIFT;
+	if (v->layout != CUA_HASHMAP_WORDS || v->n_buckets >> FIND_SHIFT < LEAST_REGIONS ||
+	    part < v->n_buckets || !same_tables(m))
+		return 1;
+	while ((v->n_buckets - 1) >> *shift >= CUA__SHARD_BINS / m->group->size)
+		++*shift;
+	return (uint32_t)((v->n_buckets - 1) >> *shift) + 1;
+}
+
+/* Keys of a tile: elements for 64 KiB, or 32 KiB where a block has less shared memory. */
+static uint32_t tile_of(const struct cua_sharded_map *m)
+{
+	const uint32_t size = m->key_size > m->value_size ? m->key_size : m->value_size;
+	const size_t bytes = m->group->contexts[0]->shared_bytes;
+	uint32_t tile = CUA__SHARD_MOST_TILE;
+
+	while (tile * size > (bytes >= 100000 ? 65536u : 32768u))
+		tile /= 2;
+	return tile;
 }
 
 static void shape(const struct cua_sharded_map *m, struct finds *f, uint64_t most)
 {
-	const uint32_t mean = CUA__SHARD_TILE / m->group->size;
-	/* an owner may have some frequent keys more than the others */
-	const uint32_t room = mean + mean / 8 + (uint32_t)(8 * sqrt((double)mean));
-
-	f->tiles = most / CUA__SHARD_TILE + (most % CUA__SHARD_TILE != 0);
-	while (first_tile(f, f->chunks) < f->tiles)
-		f->chunks++;
-	f->room = ((room < CUA__SHARD_TILE ? room : CUA__SHARD_TILE) + 31) / 32 * 32;
+	f->parts = most / MOST_FOUND + (most % MOST_FOUND != 0);
+	f->part = f->parts ? most / f->parts + (most % f->parts != 0) : 0;
+	f->regions = regions_of(m, f->part, &f->shift);
+	f->tile = tile_of(m);
 }
 
 static size_t lay_out(const struct cua_sharded_map *m, struct finds *f, uint32_t i, char *base)
 {
-	const size_t ranks = m->group->size;
-	const size_t parts = ranks * (f->tiles < MOST_TILES ? f->tiles : MOST_TILES);
-	const size_t keys = parts * f->room;
+	const size_t bins = (size_t)m->group->size * f->regions;
+	const size_t tiles = f->part / f->tile + 1, keys = f->part + 32 * bins;
+	struct cua__shard_find *r = &f->ranks[i];
 	size_t used = 0;
 
-	cua__lay(base, &used, sizeof(uint64_t), &f->ranks[i].spilled);
-	cua__lay(base, &used, f->tiles * ranks * sizeof(uint32_t), &f->ranks[i].counts);
-	f->zeros = used;
-	for (int k = 0; k < 2; k++) {
-		struct buffers *buffers = &f->ranks[i].buffers[k];
-
-		cua__lay(base, &used, keys * m->key_size, &buffers->keys);
-		cua__lay(base, &used, parts * sizeof(uint32_t), &buffers->counts);
-		cua__lay(base, &used, keys / 8, &buffers->found);
-		cua__lay(base, &used, keys * sizeof(CUA__SHARD_OFFSET), &buffers->offsets);
-		cua__lay(base, &used, keys * m->value_size, &buffers->values);
-	}
+	cua__lay(base, &used, bins * sizeof(uint32_t), &r->counts);
+	cua__lay(base, &used, bins * sizeof(uint32_t), &r->starts);
+	cua__lay(base, &used, bins * sizeof(uint32_t), &r->cursors);
+	cua__lay(base, &used, (f->regions + 1) * sizeof(uint32_t), &f->owners[i].units);
+	cua__lay(base, &used, 2 * bins * sizeof(uint32_t), &f->owners[i].extents);
+	cua__lay(base, &used, tiles * (bins + 1) * sizeof(CUA__SHARD_OFFSET), &r->positions);
+	cua__lay(base, &used, tiles * bins * sizeof(uint32_t), &r->bases);
+	cua__lay(base, &used, f->part * sizeof(CUA__SHARD_OFFSET), &r->sorted);
+	cua__lay(base, &used, keys * m->key_size, &r->in_bins);
+	cua__lay(base, &used, keys * m->value_size, &r->values);
+	cua__lay(base, &used, keys / 8 + sizeof(uint32_t), &r->found);
 	return used;
 }
 
-/* The first key of a rank's chunk. */
-static uint64_t first_key(const struct finds *f, const struct cua__shard_of_rank *s, uint64_t c)
-{
-	const uint64_t first = first_tile(f, c) * CUA__SHARD_TILE;
-
-	return first < s->n ? first : s->n;
-}
-
-static struct cua__shard_keys keys_of(const struct cua_sharded_map *m, const struct finds *f,
-				      uint32_t i, uint64_t c)
-{
-	const struct buffers *own = &f->ranks[i].buffers[c % 2];
-	const struct cua__shard_of_rank *s = &m->shards[i];
-	const uint64_t first = first_key(f, s, c), end = first_key(f, s, c + 1);
-	const uint64_t tile = first_tile(f, c), tiles = first_tile(f, c + 1) - tile;
-	struct cua__shard_keys k = {
-		.seed = m->seed,
-		.ranks = m->group->size,
-		.key_size = m->key_size,
-		.value_size = m->value_size,
-		.n = (uint32_t)(end - first),
-		.room = f->room,
-		.keys = s->keys + first * m->key_size,
-		.spilled = f->ranks[i].spilled,
-		.found_out = s->results ? s->results + first : NULL,
-	};
-
-	if (f->b->call == CUA__SHARDED_FIND)
-		k.values_out = s->values_out + first * m->value_size;
-	for (uint32_t r = 0; r < k.ranks; r++) {
-		/* the parts of this rank at owner r, and those of owner r at this rank */
-		const size_t there = i * tiles, here = r * tiles;
-
-		k.keys_to[r] = f->ranks[r].buffers[c % 2].keys + there * f->room * m->key_size;
-		k.counts_to[r] = f->ranks[r].counts + tile * k.ranks + there;
-		k.counts[r] = own->counts + here;
-		k.offsets[r] = own->offsets + here * f->room;
-		k.values[r] = own->values + here * f->room * m->value_size;
-		k.found[r] = own->found + here * f->room / 32;
-	}
-	return k;
-}
-
-static enum cua_status send_or_take(struct cua_sharded_map *m, const struct finds *f, uint64_t c,
-				    int take)
-{
-	struct cua_group *side = m->side;
-	enum cua_status status = CUA_OK;
-
-	for (uint32_t i = 0; i < side->local && !status; i++) {
-		const struct cua__shard_keys k = keys_of(m, f, i, c);
-		struct cua_context *ctx = side->contexts[i];
-		const struct cua__shard_ops *ops = CUA__OPS(ctx, shard);
-
-		CUA__GROUP_IN(ctx, status,
-			      take ? ops->take_answers(ctx, &k) : ops->send_keys(ctx, &k));
-	}
-	return status;
-}
-
-static enum cua_status find(struct cua_sharded_map *m, const struct finds *f, uint64_t c)
+/* Sets what each rank does with the keys that it has, and with those that it owns. */
+static void arrange(const struct cua_sharded_map *m, struct finds *f)
 {
 	const uint32_t ranks = m->group->size;
-	const uint64_t tile = first_tile(f, c), tiles = first_tile(f, c + 1) - tile;
-	enum cua_status status = CUA_OK;
 
-	for (uint32_t i = 0; i < ranks && !status; i++) {
-		struct cua_context *ctx = m->group->contexts[i];
-		struct cua__hashmap_parts parts = {
-			.sources = ranks,
-			.parts = (uint32_t)tiles,
-			.room = f->room,
-			.keys = f->ranks[i].buffers[c % 2].keys,
-			.counts = f->ranks[i].counts + tile * ranks,
-		};
+	for (uint32_t i = 0; i < ranks; i++) {
+		struct cua__shard_find *r = &f->ranks[i];
+		struct cua__hashmap_parts *p = &f->owners[i];
 
-		for (uint32_t r = 0; r < ranks; r++) {
-			const struct buffers *of_rank = &f->ranks[r].buffers[c % 2];
-			const size_t there = i * tiles * f->room;
+		r->view = m->shards[i].table->view;
+		r->seed = m->seed;
+		r->ranks = ranks;
+		r->regions = f->regions;
+		r->shift = f->shift;
+		r->key_size = m->key_size;
+		r->value_size = m->value_size;
+		r->tile = f->tile;
+		p->sources = ranks;
+		p->regions = f->regions;
+		p->first = i;
+		for (uint32_t s = 0; s < ranks; s++) {
+			const struct cua__shard_find *source = &f->ranks[s];
 
-			if (f->b->call == CUA__SHARDED_FIND)
-				parts.values_out[r] = of_rank->values + there * m->value_size;
-			parts.found[r] = of_rank->found + there / 32;
+			p->counts[s] = source->counts + (size_t)i * f->regions;
+			p->starts[s] = source->starts + (size_t)i * f->regions;
+			p->keys[s] = source->in_bins;
+			p->values_out[s] = f->b->call == CUA__SHARDED_FIND ? source->values : NULL;
+			p->found[s] = source->found;
 		}
-		CUA__GROUP_IN(
-			ctx, status,
-			CUA__OPS(ctx, hashmap)->find_parts(ctx, &m->shards[i].table->view, &parts));
 	}
-	return status;
 }
 
-static enum cua_status find_chunks(struct cua_sharded_map *m, const struct finds *f)
+/* The keys of part c. */
+static void set_part(const struct cua_sharded_map *m, struct finds *f, uint32_t i, uint64_t c)
 {
-	struct cua_group *g = m->group, *side = m->side;
-	enum cua_status status = order(g, side);
+	const struct cua__shard_of_rank *s = &m->shards[i];
+	const uint64_t first = c * f->part < s->n ? c * f->part : s->n;
+	struct cua__shard_find *r = &f->ranks[i];
 
-	for (uint64_t c = 0; c < f->chunks && !status; c++) {
-		status = send_or_take(m, f, c, 0);
-		if (!status)
-			status = order(side, g);
-		if (!status && c)
-			status = order(g, side);
-		if (!status)
-			status = find(m, f, c);
-		if (!status && c)
-			status = send_or_take(m, f, c - 1, 1);
-	}
-	if (!status)
-		status = order(g, side);
-	return status ? status : send_or_take(m, f, f->chunks - 1, 1);
+	r->n = (uint32_t)(s->n - first < f->part ? s->n - first : f->part);
+	r->keys = s->keys + first * m->key_size;
+	r->found_out = s->results ? s->results + first : NULL;
+	r->values_out =
+		f->b->call == CUA__SHARDED_FIND ? s->values_out + first * m->value_size : NULL;
 }
 
-static enum cua_status run_finds(struct cua_sharded_map *m, struct finds *f,
-				 struct cua__workspaces *w)
+static enum cua_status find_part(struct cua_sharded_map *m, struct finds *f, uint64_t c)
 {
-	uint64_t spilled[CUA__SHARD_DIRECT_RANKS];
+	const struct cua__shard_ops *ops = CUA__OPS(m->group->contexts[0], shard);
 	struct cua_group *g = m->group;
-	enum cua_status status = CUA_OK, last;
+	enum cua_status status = CUA_OK;
+	uint64_t n = 0;
 
 	for (uint32_t i = 0; i < g->local; i++) {
-		lay_out(m, f, i, w->memory[i]);
-		if (!status)
-			CUA__GROUP_IN(g->contexts[i], status,
-				      g->contexts[i]->runtime->set_bytes(
-					      g->contexts[i], w->memory[i], 0, f->zeros));
+		set_part(m, f, i, c);
+		n += f->ranks[i].n;
+	}
+	for (uint32_t i = 0; i < g->local && !status; i++) {
+		f->owners[i].share = n / g->size;
+		CUA__GROUP_IN(g->contexts[i], status, ops->bin_keys(g->contexts[i], &f->ranks[i]));
 	}
 	if (!status)
-		status = find_chunks(m, f);
-	/* also after an error, the workspaces are not to be used before the side streams are done */
-	last = order(m->side, g);
-	if (last)
-		status = wait(m->side, status ? status : last);
+		status = order(g, g);
 	for (uint32_t i = 0; i < g->local && !status; i++)
 		CUA__GROUP_IN(g->contexts[i], status,
-			      g->contexts[i]->runtime->copy(g->contexts[i], &spilled[i],
-							    f->ranks[i].spilled,
-							    sizeof(spilled[i])));
-	status = wait(g, status);
+			      CUA__OPS(g->contexts[i], hashmap)
+				      ->find_parts(g->contexts[i], &m->shards[i].table->view,
+						   &f->owners[i]));
+	if (!status)
+		status = order(g, g);
 	for (uint32_t i = 0; i < g->local && !status; i++)
-		m->shards[i].n = spilled[i] ? m->shards[i].n : 0;
-	return status ? status : cua__sharded_rounds(m, f->b, most_of(m), CUA_OK);
+		CUA__GROUP_IN(g->contexts[i], status,
+			      ops->take_answers(g->contexts[i], &f->ranks[i]));
+	return status;
 }
 
 static enum cua_status try_finds(struct cua_sharded_map *m, const struct cua__sharded_bulk *b,
@@ -608,12 +532,19 @@ static enum cua_status try_finds(struct cua_sharded_map *m, const struct cua__sh
 {
 	struct finds f = {.b = b};
 	struct cua__workspaces w = {.begun = 0};
+	enum cua_status status = CUA_OK;
 
 	shape(m, &f, most_of(m));
-	if (!f.chunks)
+	if (!f.parts)
 		return CUA_OK;
 	*done = cua__sharded_take(m->group, &w, lay_out(m, &f, 0, NULL));
-	return cua__sharded_give_back(&w, *done ? run_finds(m, &f, &w) : CUA_OK);
+	for (uint32_t i = 0; i < m->group->local && *done; i++)
+		lay_out(m, &f, i, w.memory[i]);
+	arrange(m, &f);
+	for (uint64_t c = 0; c < f.parts && *done && !status; c++)
+		status = find_part(m, &f, c);
+	/* also after an error, a workspace is not to be used before the other ranks are done with it */
+	return cua__sharded_give_back(&w, *done ? wait(m->group, status) : CUA_OK);
 }
 
 /* ---- all calls ---- */
