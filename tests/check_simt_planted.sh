@@ -472,23 +472,36 @@ planted 'many ranks whose pairs claim no place of their own' shard_kernel \
   's/at = cua_port_fetch_add_u32(&s->cursors\[to\], 1,/at = cua_port_load_b32(\&s->cursors[to],/' shard
 planted 'an owner that depends on half of a wide key' owner \
   's/cua_hash_u128(key, seed)/cua_hash_u64(key.lo, seed)/' shard
-planted 'keys of a tile that are numbered before its counters are zero' shard_kernel \
-  '/CUA_WRITE(t->count\[0\]\[thread\], 0u);/{n;d;}' shard
-planted 'a tile that is sorted before all its keys have numbers' shard_kernel \
-  '/number\[j\] = cua__shard_number/,/after this barrier/s/cua_port_sync_block();/(void)0;/' shard
-planted 'a sorted tile that is sent before it is whole' shard_kernel \
-  '/CUA_WRITE(offsets\[at\]/,/CUA__UNROLL/s/cua_port_sync_block();/(void)0;/' shard
-planted 'two tiles with the same counters' shard_kernel 's/turn ^= 1;/(void)turn;/' shard
-planted 'a warp that claims the number of one key' shard_kernel \
-  's/cua_port_fetch_add_u32(&count\[r\], cua_port_popc_u32(mask),/cua_port_fetch_add_u32(\&count[r], 1,/' shard
-planted 'keys without room that are not counted' shard_kernel \
-  's/spilled += cua__shard_send_key/(void)cua__shard_send_key/' shard
-planted 'answers to a tile that are written before all are there' shard_kernel \
-  '/cua__shard_set(values, offset\[j\]/,/CUA__UNROLL/s/cua_port_sync_block();/(void)0;/' shard
-planted 'answers of the tile before' shard_kernel \
-  's/CUA_WRITE(found\[j\], 0u);/(void)0;/' shard
-planted 'an answer that is that of the next key' shard_kernel \
-  's/>> at % 32 & 1))/>> (at + 1) % 32 \& 1))/' shard
+planted 'keys that are counted before the counters are zero' shard_find \
+  '/^CUA_FORCE void cua__bins_count/,/^}/{/CUA_WRITE(count\[b\], 0u);/{n;d;};}' shard_find
+planted 'counts of a block that are added before all lanes have counted' shard_find \
+  '/CUA__SHARD_OFFSET)b);/,/^}/{s/^\tcua_port_sync_block();//;}' shard_find
+planted 'bins that begin where the last one ends' shard_find \
+  's|at += (CUA_READ(f->counts\[b\]) + 31) / 32 \* 32;|at += CUA_READ(f->counts[b]);|' shard_find
+planted 'threads whose bins all begin at the first place' shard_find \
+  's/before += w < warp ? CUA_READ(of_warp\[w\]) : 0;//' shard_find
+planted 'keys of a tile that are numbered before the counters are zero' shard_find \
+  '/CUA_WRITE(sh->count\[i\], 0u);/{n;d;}' shard_find
+planted 'runs that are claimed before all keys have numbers' shard_find \
+  '/cua__block_claim(sh->count/{x;s/.*//;x;};/CUA__SHARD_IN_BLOCK);/{n;s/cua_port_sync_block();//;}' shard_find
+planted 'a sorted tile that is sent before it is whole' shard_find \
+  '/CUA_WRITE(f->bases/,/CUA__UNROLL/s/cua_port_sync_block();/(void)0;/' shard_find
+planted 'a run that begins where another does' warp_scan \
+  's/CUA_WRITE(base\[first + k \* threads\], place\[k\] - position\[k\]);/CUA_WRITE(base[first + k * threads], place[k]);/' shard_find
+planted 'units of a region for its first source alone' shard_find \
+  's/most = n > most ? n : most;/most = s ? most : n;/' shard_find
+planted 'a unit that goes past the keys of its source' shard_find \
+  's/spot.n = i >= n ? 0 : n - i < CUA__HASHMAP_UNIT ? n - i : CUA__HASHMAP_UNIT;/spot.n = CUA__HASHMAP_UNIT;/' shard_find
+planted 'a unit of the region after its own' shard_find \
+  's/if (CUA_READ(p->units\[middle\]) <= unit)/if (CUA_READ(p->units[middle]) <= unit + 1)/' shard_find
+planted 'answers that are taken before their bins are known' shard_find \
+  '/CUA_WRITE(bin_of\[s\], (CUA__SHARD_OFFSET)i);/,/the bound is equal/s/cua_port_sync_block();/(void)0;/' shard_find
+planted 'answers to a tile that are written before all are there' shard_find \
+  '/cua__shard_set(values, s, value\[j\], vs);/,/CUA__UNROLL/s/cua_port_sync_block();/(void)0;/' shard_find
+planted 'an answer that is that of the next key' shard_find \
+  's/>> at % 32 & 1;/>> (at + 1) % 32 \& 1;/' shard_find
+planted 'an answer that overwrites the value of an absent key of a find' shard_find \
+  's/if (vs && there)$/if (vs)/' shard_find
 planted 'an answer that overwrites the value of an absent key' shard_kernel \
   's/if (value_size && result)/if (value_size)/' shard
 planted 'a chain of a block that is inserted before it is whole' chained_kernel \

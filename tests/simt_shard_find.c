@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The kernels of direct finds in sharded maps: bins of keys, units of their owners, and answers. */
 #define CUA__BINS_THREADS 64u
-#define CUA__SHARD_BINS 24u
+/* more bins than threads */
+#define CUA__SHARD_BINS 96u
 #define CUA__HASHMAP_UNIT 64u
 /* the checker needs words of 4 bytes */
 #define CUA__SHARD_OFFSET uint32_t
@@ -274,7 +275,7 @@ START_TEST(bins)
 	} shapes[] = {
 		{2, 1, 300, 4, 4, 0},    {3, 4, 200, 8, 8, 0}, {2, 8, 300, 16, 4, 0},
 		{6, 4, 290, 4, 16, 0},   {2, 1, 256, 8, 0, 0}, {4, 2, 1, 4, 8, 0},
-		{12, 2, 140, 16, 16, 0}, {2, 8, 200, 4, 4, 1},
+		{12, 2, 140, 16, 16, 0}, {2, 8, 200, 4, 4, 1}, {12, 8, 300, 4, 4, 0},
 	};
 
 	for (size_t k = 0; k < sizeof(shapes) / sizeof(shapes[0]); k++) {
