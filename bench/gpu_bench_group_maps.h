@@ -228,7 +228,7 @@ template <typename K> static void maps(size_t peer, size_t part, const char *of)
 	close_maps(&c);
 }
 
-/* ---- updates, of keys drawn from few ---- */
+/* ---- updates and finds, of keys drawn from few ---- */
 
 /* Keys drawn from `all`, and the operands 1. Ranks draw by seeds of their own. */
 template <typename K>
@@ -280,6 +280,42 @@ template <typename K> static void check_totals(const struct map_case<K> *c, size
 	need(sum == ranks * (uint64_t)c->part, "values of the sharded map");
 }
 
+template <typename K>
+static __global__ void absent_kernel(const K *values, size_t n, unsigned long long *absent)
+{
+	EACH(i, n)
+	if (!values[i])
+		atomicAdd(absent, 1ull);
+}
+
+/* Finds of the keys that were drawn: the value of each is its number of pairs, never 0. */
+template <typename K> static void drawn_finds(const struct map_case<K> *c)
+{
+	unsigned long long *absent;
+
+	on_each_gpu([&](uint32_t r) {
+		need(!cudaMemset(c->found[r], 0, c->part * sizeof(K)), "cudaMemset");
+	});
+	map_rows(
+		c, "find",
+		[&] {
+			return cua_hashmap_find_n(c->single, c->part, c->keys[0], c->found[0],
+						  NULL);
+		},
+		[&](uint32_t first) {
+			return cua_sharded_map_find_n(c->maps[first], LENGTHS,
+						      CONST_ARRAYS(c->keys), ARRAYS(c->found),
+						      NULL);
+		});
+	need(!cudaMallocManaged(&absent, sizeof(*absent)), "cudaMallocManaged");
+	*absent = 0;
+	on_each_gpu([&](uint32_t r) {
+		absent_kernel<K><<<BLOCKS, THREADS>>>(c->found[r], c->part, absent);
+	});
+	need(!*absent, "values of the keys that were drawn");
+	need(!cudaFree(absent), "cudaFree");
+}
+
 /* part: pairs of a rank, with keys drawn from `all`. */
 template <typename K> static void updates(size_t part, size_t all)
 {
@@ -310,6 +346,7 @@ template <typename K> static void updates(size_t part, size_t all)
 								CONST_ARRAYS(c.values), NULL);
 			});
 		check_totals(&c, all);
+		drawn_finds(&c);
 	}
 	close_maps(&c);
 }

@@ -408,7 +408,7 @@ START_TEST(long_calls)
 }
 END_TEST
 
-#if TEST_CUDA
+#if TEST_CUDA || !SANITIZED
 enum { REPEATS = 1, ONE_OWNER, SHAPES };
 
 /*
@@ -455,7 +455,7 @@ static const struct {
 };
 enum { LARGE = 2300000, LARGE_BUCKETS = 1400000 };
 
-/* A large call, and finds of its keys. */
+/* A large call, and finds of its keys, a third of which have a further bit. */
 static void large_call(struct ranks *g, enum call call, int shape, unsigned bits, size_t n,
 		       uint64_t *seed)
 {
@@ -465,11 +465,32 @@ static void large_call(struct ranks *g, enum call call, int shape, unsigned bits
 	do_work(g, &w, seed);
 	w.call = g->kind->value ? FIND : CONTAINS;
 	w.answered = 1;
+	for (size_t i = 0; i < w.total; i += 3)
+		w.keys[i * cua_type_size(g->kind->key) + bits / 8] ^= (char)(1u << bits % 8);
 	do_work(g, &w, seed);
 	free_work(&w);
 }
 
-/* Inserts and builds that read pairs in each other's memory, and finds of several chunks. */
+#endif
+
+#if !TEST_CUDA && !SANITIZED
+/* Finds in tables of several regions. */
+START_TEST(large_finds)
+{
+	uint64_t seed = test_seed("large_finds");
+	struct ranks g;
+
+	if (test_traced())
+		return;
+	open_ranks(&g, 2, &large_tables[_i].kind, 2 * LARGE_BUCKETS * large_tables[_i].slots);
+	large_call(&g, INSERT, _i, 24, LARGE, &seed);
+	close_ranks(&g);
+}
+END_TEST
+#endif
+
+#if TEST_CUDA
+/* Inserts and builds that read pairs in each other's memory, and finds in tables of several regions. */
 START_TEST(large_calls)
 {
 	uint64_t seed = test_seed("large_calls");
@@ -1386,6 +1407,7 @@ int main(void)
 	tcase_add_loop_test(tc, large_updates, 0, 3);
 #endif
 #if !TEST_CUDA && !SANITIZED
+	tcase_add_loop_test(tc, large_finds, 0, 2);
 	tcase_add_test(tc, hundreds_of_ranks);
 #endif
 	tcase_add_test(tc, full);
