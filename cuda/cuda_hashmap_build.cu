@@ -200,13 +200,35 @@ static enum cua_status scatter(struct cua_context *ctx, const struct kernels *k,
  * The room for a mean number of words: 8 standard deviations and a share of equal keys above the
  * mean, in whole cache lines.
  */
-static uint64_t room_of(uint64_t mean)
+static uint64_t room_above(uint64_t mean, uint64_t root)
+{
+	return (mean + mean / 32 + 8 * root + 63) / 16 * 16;
+}
+
+/* At least the square root, and a power of two. */
+static uint64_t rough_root(uint64_t mean)
 {
 	uint64_t root = 1;
 
 	while (root * root < mean)
 		root *= 2;
-	return (mean + mean / 32 + 8 * root + 63) / 16 * 16;
+	return root;
+}
+
+static uint64_t room_of(uint64_t mean)
+{
+	return room_above(mean, rough_root(mean));
+}
+
+/* The room for words that cross a link, where empty rooms cost time. */
+static uint64_t tight_room_of(uint64_t mean)
+{
+	uint64_t root = rough_root(mean);
+
+	/* Newton's method, from above */
+	for (int i = 0; i < 4; i++)
+		root = divide_up(root + divide_up(mean, root), 2);
+	return room_above(mean, root);
 }
 
 /* The workspace of a build or an insert. */
@@ -575,8 +597,8 @@ static bool plan_direct(struct cua_context *ctx, struct cua__shard_direct *d, st
 	    !(builds ? plan_direct_build(d, p) : plan_direct_insert(d, p)))
 		return false;
 	p->per_owner = (uint32_t)((view->n_buckets - 1) >> p->shift) + 1;
-	p->room = room_of((uint64_t)((double)d->most / d->ranks / (double)view->n_buckets *
-				     (double)((uint64_t)1 << p->shift)));
+	p->room = tight_room_of((uint64_t)((double)d->most / d->ranks / (double)view->n_buckets *
+					   (double)((uint64_t)1 << p->shift)));
 	if (p->room > MOST_ROOM)
 		return false;
 	p->room_bytes = p->room * word_bytes(view);
