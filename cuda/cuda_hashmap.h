@@ -41,14 +41,16 @@ enum cua_status cua__cuda_direct_clear(struct cua_context *ctx, const struct cua
 enum cua_status cua__cuda_direct_send(struct cua_context *ctx, const struct cua__shard_direct *d);
 enum cua_status cua__cuda_direct_receive(struct cua_context *ctx,
 					 const struct cua__shard_direct *d);
+enum cua_status cua__cuda_direct_send_rest(struct cua_context *ctx,
+					   const struct cua__shard_direct *d);
 enum cua_status cua__cuda_direct_pull(struct cua_context *ctx, const struct cua__shard_direct *d,
-				      uint32_t slice);
+				      uint32_t unit);
 enum cua_status cua__cuda_direct_scatter_own(struct cua_context *ctx,
 					     const struct cua__shard_direct *d);
 enum cua_status cua__cuda_direct_scatter(struct cua_context *ctx, const struct cua__shard_direct *d,
-					 uint32_t slice);
+					 uint32_t unit);
 enum cua_status cua__cuda_direct_build(struct cua_context *ctx, const struct cua__shard_direct *d,
-				       uint32_t slice);
+				       uint32_t unit);
 
 /*
  * Updates by an enum cua_update that combine equal keys first (cuda_hashmap_combine.cu), also during

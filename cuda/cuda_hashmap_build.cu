@@ -42,11 +42,18 @@
 #define INSERT_SHIFT 16u
 #define INSERT_BYTES ((uint64_t)21 << 20)
 /*
- * A build of a sharded map: the slices of the regions of an owner, and the slices that the staging has
- * room for. With more slices the last is shorter, but the host launches more.
+ * A build of a sharded map: the slices of the regions of an owner. With more slices the last is shorter, but
+ * the host launches more.
  */
 #define SLICES 4u
-#define STAGED_SLICES 2u
+/*
+ * Large builds have two parts. The first part has a third of the pairs, so its copy takes at least as long as the
+ * scatter of the second part. With two ranks the link is not the bound. With fewer bytes the host is the bound,
+ * and a second part needs more launches.
+ */
+#define EARLY_SHARE 3u
+#define LEAST_RANKS_OF_PARTS 3u
+#define LEAST_BYTES_OF_PARTS(ranks) ((uint64_t)(ranks) * (ranks) << 23)
 
 /* Words per thread: as many as fit in the memory of a build region. */
 static __host__ __device__ constexpr uint32_t build_each(uint32_t ks, uint32_t vs)
@@ -530,20 +537,29 @@ enum cua_status cua__cuda_hashmap_insert_regions(struct cua_context *ctx,
 
 /* ---- direct inserts of sharded maps ---- */
 
+/* A part of the pairs of all ranks. */
+struct direct_part {
+	uint64_t room;     /* words of a region */
+	size_t room_bytes; /* of a region */
+	uint64_t *sent, *received;
+	size_t words;   /* offset of the regions */
+	uint32_t slice; /* regions of a slice */
+};
+
 /*
- * The memory of a rank: a struct cua__shard_late, counters of the words that the rank has for each region of
- * each owner, and of those that it reads from each source in each region of its own, counters of the build
- * regions, the regions, the staging of a build, and the spill list.
+ * The memory of a rank: a struct cua__shard_late, for each part counters of the words that the rank has for
+ * each region of each owner, and of those that it reads from each source in each region of its own, counters
+ * of the build regions, the regions of each part, the staging of a build, and the spill list.
  */
 struct direct_plan {
 	struct kernels k;
-	uint32_t shift, log, per_owner;
-	uint32_t slice; /* regions of a slice of a build */
-	uint64_t room, build_regions;
-	uint64_t *sent, *received, *filled; /* in the memory of the rank */
-	size_t counter_bytes;               /* at its beginning, the late struct included */
-	size_t words;                       /* offset of the regions */
-	size_t room_bytes;                  /* of a region */
+	uint32_t shift, log, per_owner, parts;
+	struct direct_part part[2];
+	uint64_t build_regions;
+	uint64_t *filled;     /* in the memory of the rank, as sent and received */
+	size_t counter_bytes; /* at its beginning, the late struct included */
+	/* of the staging of a unit of the last part, and of unit 0 of two parts */
+	size_t unit_bytes, early_bytes;
 	char *staging, *spill;
 	size_t bytes;
 };
@@ -581,42 +597,100 @@ static bool plan_direct_insert(const struct cua__shard_direct *d, struct direct_
 	return true;
 }
 
-/* Returns false if the insert would not pay. Sets d->spill_room and d->slices. */
+/* The pairs of the first of two parts of n. */
+static uint64_t early_pairs(uint64_t n)
+{
+	return n / EARLY_SHARE / 32 * 32;
+}
+
+static bool has_parts(const struct cua__shard_direct *d)
+{
+	return d->call == CUA__SHARD_BUILD && d->ranks >= LEAST_RANKS_OF_PARTS &&
+	       d->most * word_bytes(d->view) >= LEAST_BYTES_OF_PARTS(d->ranks);
+}
+
+/* Sets a part of `most` pairs of each rank, in the given number of slices. Returns false if it is too long. */
+static bool plan_part(const struct cua__shard_direct *d, const struct direct_plan *p, uint64_t most,
+		      uint32_t slices, struct direct_part *part)
+{
+	part->room = tight_room_of((uint64_t)((double)most / d->ranks / (double)d->view->n_buckets *
+					      (double)((uint64_t)1 << p->shift)));
+	part->room_bytes = part->room * word_bytes(d->view);
+	part->slice = (uint32_t)divide_up(p->per_owner, slices);
+	return part->room <= MOST_ROOM;
+}
+
+/* Sets the parts, and the units of d. */
+static bool plan_parts(struct cua__shard_direct *d, struct direct_plan *p)
+{
+	const uint64_t early = has_parts(d) ? early_pairs(d->most) : 0;
+	struct direct_part *last = &p->part[early != 0];
+
+	d->early = early != 0;
+	p->parts = 1 + d->early;
+	if ((early && !plan_part(d, p, early, 1, p->part)) ||
+	    !plan_part(d, p, d->most - early, SLICES, last))
+		return false;
+	d->units = d->early + (uint32_t)divide_up(p->per_owner, last->slice);
+	return true;
+}
+
+/* The bytes of the staging. Sets the bytes of its parts. */
+static size_t plan_staging(const struct cua__shard_direct *d, struct direct_plan *p)
+{
+	const struct direct_part *last = &p->part[d->early];
+	const size_t early = (size_t)p->per_owner * (d->ranks - 1) * p->part[0].room_bytes;
+
+	if (d->call != CUA__SHARD_BUILD)
+		return 0;
+	p->unit_bytes = (size_t)last->slice * (d->ranks - 1) * last->room_bytes;
+	if (d->early)
+		p->early_bytes = early > 2 * p->unit_bytes ? early : 2 * p->unit_bytes;
+	return p->early_bytes + 2 * p->unit_bytes;
+}
+
+/* Sets the places in the memory of the rank. */
+static void place_direct(struct cua__shard_direct *d, struct direct_plan *p)
+{
+	const uint64_t regions = (uint64_t)p->per_owner * d->ranks;
+	char *base = d->memory[d->rank];
+	uint64_t *counters = (uint64_t *)(base + cua__scratch_size(sizeof(struct cua__shard_late)));
+	size_t used;
+
+	for (uint32_t i = 0; i < p->parts; i++) {
+		p->part[i].sent = counters;
+		p->part[i].received = counters + regions;
+		counters += 2 * regions;
+	}
+	p->filled = counters;
+	p->counter_bytes = (size_t)((char *)(p->filled + p->build_regions) - base);
+	used = cua__scratch_size(p->counter_bytes);
+	for (uint32_t i = 0; i < p->parts; i++) {
+		p->part[i].words = used;
+		used += regions * p->part[i].room_bytes;
+	}
+	p->staging = base + used;
+	used += plan_staging(d, p);
+	d->spill_room = d->most / 8;
+	p->spill = base + used;
+	p->bytes = used + d->spill_room * word_bytes(d->view);
+}
+
+/* Returns false if the call would not pay. Sets d->spill_room, d->units and d->early. */
 static bool plan_direct(struct cua_context *ctx, struct cua__shard_direct *d, struct direct_plan *p)
 {
-	const struct cua_hashmap_view *view = d->view;
-	const bool builds = d->call == CUA__SHARD_BUILD;
 	struct cua__hashmap_call call = {};
-	char *base = d->memory[d->rank];
-	uint64_t regions, staged = 0;
 
 	*p = {};
 	call.op = CUA__HASHMAP_INSERT;
 	call.n = d->most;
-	if (!fits(ctx, view, &call, &p->k) ||
-	    !(builds ? plan_direct_build(d, p) : plan_direct_insert(d, p)))
+	if (!fits(ctx, d->view, &call, &p->k) ||
+	    !(d->call == CUA__SHARD_BUILD ? plan_direct_build(d, p) : plan_direct_insert(d, p)))
 		return false;
-	p->per_owner = (uint32_t)((view->n_buckets - 1) >> p->shift) + 1;
-	p->room = tight_room_of((uint64_t)((double)d->most / d->ranks / (double)view->n_buckets *
-					   (double)((uint64_t)1 << p->shift)));
-	if (p->room > MOST_ROOM)
+	p->per_owner = (uint32_t)((d->view->n_buckets - 1) >> p->shift) + 1;
+	if (!plan_parts(d, p))
 		return false;
-	p->room_bytes = p->room * word_bytes(view);
-	p->slice = (uint32_t)divide_up(p->per_owner, SLICES);
-	d->slices = builds ? (uint32_t)divide_up(p->per_owner, p->slice) : 0;
-	regions = (uint64_t)p->per_owner * d->ranks;
-	if (builds)
-		staged = (uint64_t)p->slice * (d->ranks - 1) *
-			 (d->slices < STAGED_SLICES ? d->slices : STAGED_SLICES);
-	d->spill_room = d->most / 8;
-	p->sent = (uint64_t *)(base + cua__scratch_size(sizeof(struct cua__shard_late)));
-	p->received = p->sent + regions;
-	p->filled = p->received + regions;
-	p->counter_bytes = (size_t)((char *)(p->filled + p->build_regions) - base);
-	p->words = cua__scratch_size(p->counter_bytes);
-	p->staging = base + p->words + regions * p->room_bytes;
-	p->spill = p->staging + staged * p->room_bytes;
-	p->bytes = (size_t)(p->spill - base) + d->spill_room * word_bytes(view);
+	place_direct(d, p);
 	return true;
 }
 
@@ -644,28 +718,46 @@ enum cua_status cua__cuda_direct_clear(struct cua_context *ctx, const struct cua
 	return ctx->runtime->set_bytes(ctx, d->memory[d->rank], 0, p.counter_bytes);
 }
 
-enum cua_status cua__cuda_direct_send(struct cua_context *ctx, const struct cua__shard_direct *d)
+/* Divides a part, the n pairs of the rank from `first` on. */
+static enum cua_status send_part(struct cua_context *ctx, const struct cua__shard_direct *d,
+				 const struct direct_plan *p, const struct direct_part *part,
+				 uint64_t first, uint64_t n)
 {
-	const struct direct_plan p = planned(ctx, d);
 	struct cua__regions_pass a = {};
 
-	if (!d->n)
+	if (!n)
 		return CUA_OK;
 	a.view = *d->view;
-	a.keys = d->keys;
-	a.values = d->values;
-	a.n = d->n;
-	a.to = d->memory[d->rank] + p.words;
-	a.filled = p.sent;
-	a.room = p.room;
-	a.shift = p.shift;
-	a.regions = p.per_owner * d->ranks;
+	a.keys = (const char *)d->keys + first * d->view->key_size;
+	a.values = (const char *)d->values + first * d->view->value_size;
+	a.n = n;
+	a.to = d->memory[d->rank] + part->words;
+	a.filled = part->sent;
+	a.room = part->room;
+	a.shift = p->shift;
+	a.regions = p->per_owner * d->ranks;
 	a.owners = d->ranks;
-	a.per_owner = p.per_owner;
+	a.per_owner = p->per_owner;
 	a.owner_seed = d->seed;
 	a.late = (struct cua__shard_late *)d->memory[d->rank];
 	a.spilled = &a.late->spilled;
-	return scatter(ctx, &p.k, p.k.send, divide_up(d->n, p.k.tile), &a);
+	return scatter(ctx, &p->k, p->k.send, divide_up(n, p->k.tile), &a);
+}
+
+enum cua_status cua__cuda_direct_send(struct cua_context *ctx, const struct cua__shard_direct *d)
+{
+	const struct direct_plan p = planned(ctx, d);
+
+	return send_part(ctx, d, &p, &p.part[0], 0, p.parts > 1 ? early_pairs(d->n) : d->n);
+}
+
+enum cua_status cua__cuda_direct_send_rest(struct cua_context *ctx,
+					   const struct cua__shard_direct *d)
+{
+	const struct direct_plan p = planned(ctx, d);
+	const uint64_t early = early_pairs(d->n);
+
+	return send_part(ctx, d, &p, &p.part[1], early, d->n - early);
 }
 
 /* ---- the words of other ranks ---- */
@@ -676,11 +768,11 @@ static uint32_t source_rank(const struct cua__shard_direct *d, uint32_t source)
 	return (d->rank + source) % d->ranks;
 }
 
-/* The regions that a rank has for the rank of d. */
+/* The regions of a part that a rank has for the rank of d. */
 static const char *regions_at(const struct cua__shard_direct *d, const struct direct_plan *p,
-			      uint32_t rank)
+			      const struct direct_part *part, uint32_t rank)
 {
-	return d->memory[rank] + p->words + (size_t)d->rank * p->per_owner * p->room_bytes;
+	return d->memory[rank] + part->words + (size_t)d->rank * p->per_owner * part->room_bytes;
 }
 
 /* The numbers of words in the regions that each source has for the rank. */
@@ -697,17 +789,18 @@ static __global__ void receive_counts_kernel(const __grid_constant__ struct dire
 		c.received[i] = c.sent[i % c.sources][i / c.sources];
 }
 
-/* Reads the counts of the sources from `first` on. */
+/* Reads the counts of a part, of the sources from `first` on. */
 static enum cua_status receive_counts(struct cua_context *ctx, const struct cua__shard_direct *d,
-				      const struct direct_plan *p, uint32_t first)
+				      const struct direct_plan *p, const struct direct_part *part,
+				      uint32_t first)
 {
-	const size_t sent = (size_t)((char *)p->sent - d->memory[d->rank]);
+	const size_t sent = (size_t)((char *)part->sent - d->memory[d->rank]);
 	struct direct_counts c = {};
 
 	for (uint32_t j = first; j < d->ranks; j++)
 		c.sent[j - first] = (const uint64_t *)(d->memory[source_rank(d, j)] + sent) +
 				    d->rank * p->per_owner;
-	c.received = p->received;
+	c.received = part->received;
 	c.sources = d->ranks - first;
 	c.per_owner = p->per_owner;
 	return cua__launch(ctx, receive_counts_kernel, MOST_REGIONS / 128, 128, 0, c);
@@ -744,38 +837,55 @@ enum cua_status cua__cuda_direct_receive(struct cua_context *ctx, const struct c
 {
 	const struct direct_plan p = planned(ctx, d);
 	struct cua__regions_pass a = received_pass(d, &p);
-	enum cua_status status = receive_counts(ctx, d, &p, 0);
+	enum cua_status status = receive_counts(ctx, d, &p, p.part, 0);
 
 	for (uint32_t j = 0; j < d->ranks; j++)
-		a.from_of[j] = regions_at(d, &p, source_rank(d, j));
+		a.from_of[j] = regions_at(d, &p, p.part, source_rank(d, j));
 	a.from_ranks = d->ranks;
 	a.regions = p.per_owner * d->ranks;
-	a.room = p.room;
+	a.room = p.part[0].room;
 	if (!status)
 		status = insert_aside(ctx, d, &p);
-	return status ? status : insert_scattered(ctx, &p.k, p.received, p.shift, &a);
+	return status ? status : insert_scattered(ctx, &p.k, p.part[0].received, p.shift, &a);
 }
 
 /* ---- direct builds of sharded maps ---- */
 
-/* The first region of a slice of a build. */
-static uint32_t slice_begin(const struct direct_plan *p, uint32_t slice)
+/* A unit: the regions from `first` to before `end` of a part. */
+struct unit {
+	const struct direct_part *part;
+	uint32_t index, first, end;
+};
+
+static struct unit unit_of(const struct cua__shard_direct *d, const struct direct_plan *p,
+			   uint32_t index)
 {
-	return slice * p->slice < p->per_owner ? slice * p->slice : p->per_owner;
+	const bool late = d->early && index;
+	const struct direct_part *part = &p->part[late];
+	const uint32_t first = (late ? index - 1 : index) * part->slice, end = first + part->slice;
+
+	return {part, index, first, end < p->per_owner ? end : p->per_owner};
 }
 
-/* The regions of source j, at least 1, in the staging of a slice. */
-static char *staged(const struct cua__shard_direct *d, const struct direct_plan *p, uint32_t slice,
-		    uint32_t j)
+/*
+ * The regions of source j, at least 1, in the staging of a unit. The staging has room for two units. With two
+ * parts it has room for unit 0 and two later units. Units 3 and 4 then overwrite unit 0.
+ */
+static char *staged(const struct cua__shard_direct *d, const struct direct_plan *p,
+		    const struct unit *u, uint32_t j)
 {
-	const size_t before = slice % STAGED_SLICES * (d->ranks - 1) + j - 1;
+	const uint32_t turn = d->early ? (u->index + 1) % 4 : u->index % 2;
+	char *at = p->staging + (size_t)(j - 1) * u->part->slice * u->part->room_bytes;
 
-	return p->staging + before * p->slice * p->room_bytes;
+	if (d->early && !u->index)
+		return at;
+	return at + (turn < 2 ? turn * p->unit_bytes : p->early_bytes + (turn - 2) * p->unit_bytes);
 }
 
-/* The second scatter of a build, of the regions of a slice or of all slices. */
+/* The second scatter of a build, of regions of a part, or the build. */
 static struct cua__regions_pass build_pass(const struct cua__shard_direct *d,
-					   const struct direct_plan *p, uint32_t first_region)
+					   const struct direct_plan *p,
+					   const struct direct_part *part, uint32_t first_region)
 {
 	struct cua__regions_pass a = received_pass(d, p);
 
@@ -783,65 +893,73 @@ static struct cua__regions_pass build_pass(const struct cua__shard_direct *d,
 	a.filled = p->filled;
 	a.room = CUA__REGIONS_BUILD_BYTES / word_bytes(d->view);
 	a.shift = CUA__HASHMAP_REGION_LOG;
-	a.from_room = p->room;
-	a.from_tiles = divide_up(p->room, p->k.tile);
+	a.from_room = part->room;
+	a.from_tiles = divide_up(part->room, p->k.tile);
 	a.regions = 1u << p->log;
 	a.first_region = (uint64_t)first_region << p->log;
 	return a;
 }
 
 enum cua_status cua__cuda_direct_pull(struct cua_context *ctx, const struct cua__shard_direct *d,
-				      uint32_t slice)
+				      uint32_t unit)
 {
 	const struct direct_plan p = planned(ctx, d);
-	const uint32_t first = slice_begin(&p, slice), end = slice_begin(&p, slice + 1);
+	const struct unit u = unit_of(d, &p, unit);
+	const size_t room_bytes = u.part->room_bytes;
 	enum cua_status status = CUA_OK;
 
 	for (uint32_t j = 1; j < d->ranks && !status; j++)
-		status = ctx->runtime->copy(ctx, staged(d, &p, slice, j),
-					    regions_at(d, &p, source_rank(d, j)) +
-						    first * p.room_bytes,
-					    (end - first) * p.room_bytes);
-	return status || slice ? status : receive_counts(ctx, d, &p, 1);
+		status = ctx->runtime->copy(ctx, staged(d, &p, &u, j),
+					    regions_at(d, &p, u.part, source_rank(d, j)) +
+						    u.first * room_bytes,
+					    (u.end - u.first) * room_bytes);
+	return status || u.first ? status : receive_counts(ctx, d, &p, u.part, 1);
 }
 
 enum cua_status cua__cuda_direct_scatter_own(struct cua_context *ctx,
 					     const struct cua__shard_direct *d)
 {
 	const struct direct_plan p = planned(ctx, d);
-	struct cua__regions_pass a = build_pass(d, &p, 0);
 	enum cua_status status = clear_counts(ctx, d->view);
 
-	a.from_of[0] = regions_at(d, &p, d->rank);
-	a.from_ranks = 1;
-	a.from_filled = p.sent + d->rank * p.per_owner;
-	return status ? status : scatter(ctx, &p.k, p.k.rescatter, p.per_owner * a.from_tiles, &a);
+	for (uint32_t i = 0; i < p.parts && !status; i++) {
+		const struct direct_part *part = &p.part[i];
+		struct cua__regions_pass a = build_pass(d, &p, part, 0);
+
+		a.from_of[0] = regions_at(d, &p, part, d->rank);
+		a.from_ranks = 1;
+		a.from_filled = part->sent + d->rank * p.per_owner;
+		status = scatter(ctx, &p.k, p.k.rescatter, p.per_owner * a.from_tiles, &a);
+	}
+	return status;
 }
 
 enum cua_status cua__cuda_direct_scatter(struct cua_context *ctx, const struct cua__shard_direct *d,
-					 uint32_t slice)
+					 uint32_t unit)
 {
 	const struct direct_plan p = planned(ctx, d);
-	const uint32_t first = slice_begin(&p, slice), end = slice_begin(&p, slice + 1);
-	struct cua__regions_pass a = build_pass(d, &p, first);
+	const struct unit u = unit_of(d, &p, unit);
+	struct cua__regions_pass a = build_pass(d, &p, u.part, u.first);
 
 	for (uint32_t j = 1; j < d->ranks; j++)
-		a.from_of[j - 1] = staged(d, &p, slice, j);
+		a.from_of[j - 1] = staged(d, &p, &u, j);
 	a.from_ranks = d->ranks - 1;
-	a.from_filled = p.received + first * a.from_ranks;
-	return scatter(ctx, &p.k, p.k.rescatter, (end - first) * a.from_ranks * a.from_tiles, &a);
+	a.from_filled = u.part->received + u.first * a.from_ranks;
+	return scatter(ctx, &p.k, p.k.rescatter, (u.end - u.first) * a.from_ranks * a.from_tiles,
+		       &a);
 }
 
 enum cua_status cua__cuda_direct_build(struct cua_context *ctx, const struct cua__shard_direct *d,
-				       uint32_t slice)
+				       uint32_t unit)
 {
 	const struct direct_plan p = planned(ctx, d);
-	const struct cua__regions_pass a = build_pass(d, &p, slice_begin(&p, slice));
-	const uint64_t end = (uint64_t)slice_begin(&p, slice + 1) << p.log;
+	const struct unit u = unit_of(d, &p, unit);
+	const struct cua__regions_pass a = build_pass(d, &p, u.part, u.first);
+	const uint64_t end = (uint64_t)u.end << p.log;
 	enum cua_status status = build_regions(
 		ctx, &p.k, (end < p.build_regions ? end : p.build_regions) - a.first_region, &a);
 
-	if (status || slice + 1 < d->slices)
+	if (status || unit + 1 < d->units)
 		return status;
 	status = insert_aside(ctx, d, &p);
 	return status ? status : insert_spilled(ctx, &p.k, &a);

@@ -226,6 +226,7 @@ const struct cua__shard_ops cua__cuda_shard = {cuda_count,
 					       direct_send,
 					       direct_receive,
 
+					       cua__cuda_direct_send_rest,
 					       cua__cuda_direct_pull,
 					       cua__cuda_direct_scatter_own,
 					       cua__cuda_direct_scatter,

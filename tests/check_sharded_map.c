@@ -490,6 +490,20 @@ END_TEST
 #endif
 
 #if TEST_CUDA
+/* Builds with the least bytes that three ranks divide into two parts. */
+static void builds_in_parts(int table, uint64_t *seed)
+{
+	const struct kind *kind = &large_tables[table].kind;
+	const size_t n =
+		((size_t)9 << 23) / (cua_type_size(kind->key) + cua_type_size(kind->value)) + 1;
+	struct ranks g;
+
+	open_ranks(&g, 3, kind, (uint64_t)6 * LARGE_BUCKETS * large_tables[table].slots);
+	for (int shape = 0; shape < (table ? (int)SHAPES : 1); shape++)
+		large_call(&g, BUILD, shape, shape == ONE_OWNER ? 21 : 26, n, seed);
+	close_ranks(&g);
+}
+
 /* Inserts and builds that read pairs in each other's memory, and finds in tables of several regions. */
 START_TEST(large_calls)
 {
@@ -506,6 +520,8 @@ START_TEST(large_calls)
 		large_call(&g, BUILD, 0, 26, LARGE, &seed);
 		close_ranks(&g);
 	}
+	if (_i < 2 && !quick)
+		builds_in_parts(_i, &seed);
 	for (int shape = 0; shape < SHAPES; shape += 1 + quick) {
 		open_ranks(&g, 2, &large_tables[_i].kind,
 			   2 * LARGE_BUCKETS * large_tables[_i].slots);

@@ -70,7 +70,11 @@ struct cua__shard_direct {
 	 */
 	char *memory[CUA__SHARD_DIRECT_RANKS];
 	uint64_t spill_room;
-	uint32_t slices; /* of a build, set by direct_bytes() */
+	/*
+	 * of a build, set by direct_bytes(): the units that are copied, and 1 if the pairs have two parts;
+	 * unit 0 is then the first part
+	 */
+	uint32_t units, early;
 };
 
 /* The most bins of a direct find. */
@@ -141,33 +145,40 @@ struct cua__shard_ops {
 	enum cua_status (*bin_keys)(struct cua_context *ctx, const struct cua__shard_find *f);
 	enum cua_status (*take_answers)(struct cua_context *ctx, const struct cua__shard_find *f);
 	/*
-	 * Direct inserts, builds and updates. The bytes of memory of each rank, spill_room and slices; 0 if
-	 * such a call would not pay. The pointers may be NULL.
+	 * Direct inserts, builds and updates. The bytes of memory of each rank, spill_room, units and early; 0
+	 * if such a call would not pay. The pointers may be NULL.
 	 */
 	size_t (*direct_bytes)(struct cua_context *ctx, struct cua__shard_direct *d);
 	/* Prepares the memory of the rank. */
 	enum cua_status (*direct_clear)(struct cua_context *ctx, const struct cua__shard_direct *d);
-	/* Divides the pairs of the rank by owner. */
+	/* Divides the pairs of the rank by owner, or their first part. */
 	enum cua_status (*direct_send)(struct cua_context *ctx, const struct cua__shard_direct *d);
 	/* Inserts and updates: processes the pairs of all ranks, after all ranks have sent. */
 	enum cua_status (*direct_receive)(struct cua_context *ctx,
 					  const struct cua__shard_direct *d);
+	/* Builds in two parts: divides the second part of the pairs. */
+	enum cua_status (*direct_send_rest)(struct cua_context *ctx,
+					    const struct cua__shard_direct *d);
 	/*
-	 * Builds. Copies the pairs of a slice from the other ranks, after these have sent; slice s overwrites
-	 * slice s - 2. The context may be another one of the device.
+	 * Builds. A unit is a slice of the regions of an owner, with the pairs of the last part; of two parts,
+	 * unit 0 is the first part. Copies the pairs of a unit from the other ranks, after these have sent that
+	 * part. Unit u overwrites unit u - 2; of two parts units 3 and 4 overwrite unit 0, and later ones unit u - 4.
+	 * The context may be another one of the device.
 	 */
 	enum cua_status (*direct_pull)(struct cua_context *ctx, const struct cua__shard_direct *d,
-				       uint32_t slice);
-	/*
-	 * Scatters the rank's own pairs into its table, after it has sent, then those of the other ranks in
-	 * a slice, and builds the table's part of this slice. After the last slice the table is complete.
-	 */
+				       uint32_t unit);
+	/* Scatters the rank's own pairs into its table, after it has sent all parts. */
 	enum cua_status (*direct_scatter_own)(struct cua_context *ctx,
 					      const struct cua__shard_direct *d);
+	/* Scatters the pairs of the other ranks in a unit into the table. */
 	enum cua_status (*direct_scatter)(struct cua_context *ctx,
-					  const struct cua__shard_direct *d, uint32_t slice);
+					  const struct cua__shard_direct *d, uint32_t unit);
+	/*
+	 * Builds the table's part of the slice of a unit of the last part, when all pairs of the slice are
+	 * scattered. After the last unit the table is complete.
+	 */
 	enum cua_status (*direct_build)(struct cua_context *ctx, const struct cua__shard_direct *d,
-					uint32_t slice);
+					uint32_t unit);
 };
 
 #ifdef __cplusplus

@@ -14,12 +14,19 @@
  *
  * A build divides the regions of an owner into slices. In the side streams the owners copy slices of the other
  * ranks to their staging, by the copy engines. Meanwhile the tables scatter their own pairs again, and then
- * the slices that came, and build the parts of these slices. Order of the streams of a rank:
- * - The side stream waits for the scatters of all ranks, and then copies slice 0.
- * - The second scatter of slice s waits for the copy of slice s.
- * - The staging has room for two slices. The copy of slice s + 2 waits for the second scatter of slice s.
+ * the copied slices, and build the parts of these slices. A large build of at least three ranks divides its pairs
+ * into two parts. The first part crosses the links while the ranks scatter the second. Unit 0 is then
+ * the first part, and the slices of the second part are the units from 1 on; of a single part, the slices are the
+ * units. Order of the streams:
+ * - The side stream of a rank waits for the scatters of all ranks, and then copies unit 0. Of two parts these
+ *   are the scatters of the first part. It waits again for all ranks before it copies unit 1.
+ * - The second scatter of a unit waits for its copy. The build of a slice follows the second scatters of the rank's
+ *   own pairs, of unit 0 and of the slice in the same stream, so the build regions have all their words.
+ * - The staging has room for two units. The copy of unit u + 2 waits for the second scatter of unit u. With two
+ *   parts units 1 and 2 have room beside unit 0. The copy of unit u + 2 then waits for the second scatter of
+ *   unit u - 1, if there is one.
  * - A stream waits for all that the host queued in the other stream before. So the host queues the copy of
- *   slice s + 2 only after the wait for the copy of slice s + 1.
+ *   unit u + 2 only after the wait for the copy of unit u + 1.
  *
  * The workspace of a rank may be used again after the call only, because other ranks read it until they have
  * finished. The host waits for all ranks.
@@ -145,8 +152,8 @@ static int same_tables(const struct cua_sharded_map *m)
 }
 
 typedef enum cua_status step_fn(struct cua_context *ctx, const struct cua__shard_direct *d);
-typedef enum cua_status slice_fn(struct cua_context *ctx, const struct cua__shard_direct *d,
-				 uint32_t slice);
+typedef enum cua_status unit_fn(struct cua_context *ctx, const struct cua__shard_direct *d,
+				uint32_t unit);
 
 static enum cua_status each_rank(struct cua_group *g, step_fn *step,
 				 const struct cua__shard_direct *d)
@@ -158,14 +165,14 @@ static enum cua_status each_rank(struct cua_group *g, step_fn *step,
 	return status;
 }
 
-/* All ranks have the same number of slices; a slice that does not exist has no work. */
-static enum cua_status each_slice(struct cua_group *g, slice_fn *step,
-				  const struct cua__shard_direct *d, uint32_t slice)
+/* All ranks have the same number of units; a unit that does not exist has no work. */
+static enum cua_status each_unit(struct cua_group *g, unit_fn *step,
+				 const struct cua__shard_direct *d, uint32_t unit)
 {
 	enum cua_status status = CUA_OK;
 
-	for (uint32_t i = 0; i < g->local && slice < d->slices && !status; i++)
-		CUA__GROUP_IN(g->contexts[i], status, step(g->contexts[i], &d[i], slice));
+	for (uint32_t i = 0; i < g->local && unit < d->units && !status; i++)
+		CUA__GROUP_IN(g->contexts[i], status, step(g->contexts[i], &d[i], unit));
 	return status;
 }
 
@@ -174,46 +181,66 @@ static enum cua_status follow(struct cua_group *before, struct cua_group *after)
 	return CUA__OPS(before->contexts[0], group)->follow(before, after);
 }
 
-/* The work of the tables on a slice; then they wait for the next slice. */
-static enum cua_status build_slice(struct cua_sharded_map *m, const struct cua__shard_direct *d,
-				   uint32_t slice)
+/* The copy of unit u + 2 waits for the queued work of the tables. */
+static enum cua_status permit_copy(struct cua_sharded_map *m, const struct cua__shard_direct *d,
+				   uint32_t unit)
+{
+	return unit + 2 < d->units ? follow(m->group, m->side) : CUA_OK;
+}
+
+/* The work of the tables on a unit; then they wait for the next unit. */
+static enum cua_status build_unit(struct cua_sharded_map *m, const struct cua__shard_direct *d,
+				  uint32_t unit)
 {
 	const struct cua__shard_ops *ops = CUA__OPS(m->group->contexts[0], shard);
 	struct cua_group *g = m->group, *side = m->side;
-	enum cua_status status = each_slice(g, ops->direct_scatter, d, slice);
+	enum cua_status status = d->early && unit ? permit_copy(m, d, unit) : CUA_OK;
 
-	if (!status && slice + 2 < d->slices)
-		status = follow(g, side);
 	if (!status)
-		status = each_slice(g, ops->direct_build, d, slice);
-	if (!status && slice + 1 < d->slices)
+		status = each_unit(g, ops->direct_scatter, d, unit);
+	if (!status && !d->early)
+		status = permit_copy(m, d, unit);
+	if (!status && unit >= d->early)
+		status = each_unit(g, ops->direct_build, d, unit);
+	if (!status && unit + 1 < d->units)
 		status = follow(side, g);
-	return status ? status : each_slice(side, ops->direct_pull, d, slice + 2);
+	return status ? status : each_unit(side, ops->direct_pull, d, unit + 2);
 }
 
-static enum cua_status build_slices(struct cua_sharded_map *m, const struct cua__shard_direct *d)
+/* Scatters the second part. Later copies wait for the scatters of all ranks. */
+static enum cua_status send_rest(struct cua_sharded_map *m, const struct cua__shard_direct *d)
+{
+	const struct cua__shard_ops *ops = CUA__OPS(m->group->contexts[0], shard);
+	enum cua_status status = each_rank(m->group, ops->direct_send_rest, d);
+
+	return status ? status : order(m->group, m->side);
+}
+
+static enum cua_status build_units(struct cua_sharded_map *m, const struct cua__shard_direct *d)
 {
 	const struct cua__shard_ops *ops = CUA__OPS(m->group->contexts[0], shard);
 	struct cua_group *g = m->group, *side = m->side;
 	enum cua_status status = order(g, side);
 
 	if (!status)
-		status = each_slice(side, ops->direct_pull, d, 0);
+		status = each_unit(side, ops->direct_pull, d, 0);
+	if (!status && d->early)
+		status = send_rest(m, d);
 	if (!status)
 		status = each_rank(g, ops->direct_scatter_own, d);
 	if (!status)
 		status = follow(side, g);
 	if (!status)
-		status = each_slice(side, ops->direct_pull, d, 1);
-	for (uint32_t slice = 0; slice < d->slices && !status; slice++)
-		status = build_slice(m, d, slice);
+		status = each_unit(side, ops->direct_pull, d, 1);
+	for (uint32_t unit = 0; unit < d->units && !status; unit++)
+		status = build_unit(m, d, unit);
 	return status;
 }
 
 /* After an error all tables are empty: neither old pairs nor some of the new pairs remain. */
 static enum cua_status build(struct cua_sharded_map *m, const struct cua__shard_direct *d)
 {
-	enum cua_status status = build_slices(m, d);
+	enum cua_status status = build_units(m, d);
 
 	if (!status)
 		return CUA_OK;
