@@ -89,9 +89,19 @@ static enum cua_status cuda_answer(struct cua_context *ctx, const struct cua__sh
 /* ---- direct finds ---- */
 
 #define COUNT_BLOCKS_PER_PROCESSOR 4
+/* Blocks that bound the registers of a thread; a multiprocessor of older GPUs has 1024 threads. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+#define MOST_RESIDENT 2
+#else
+#define MOST_RESIDENT 3
+#endif
+
+static_assert(CUA__SHARD_BINS <= 2 * CUA__BINS_THREADS,
+	      "with two ranks or more, a thread plans a region");
+static_assert(CUA__SHARD_MOST_TILE == 16 * CUA__BINS_THREADS, "a thread sends at most 16 keys");
 
 template <unsigned KEY>
-static __global__ void __launch_bounds__(CUA__BINS_THREADS, 3)
+static __global__ void __launch_bounds__(CUA__BINS_THREADS, MOST_RESIDENT)
 	bin_count_kernel(const __grid_constant__ struct cua__shard_find f)
 {
 	__shared__ uint32_t count[CUA__SHARD_BINS];
@@ -123,7 +133,7 @@ static __global__ void __launch_bounds__(CUA__BINS_THREADS, 2)
 
 /* Where the shared memory of a tile permits a third block, registers permit few loads at once. */
 template <unsigned VALUE>
-static __global__ void __launch_bounds__(CUA__BINS_THREADS, VALUE > 4 ? 2 : 3)
+static __global__ void __launch_bounds__(CUA__BINS_THREADS, VALUE > 4 ? 2 : MOST_RESIDENT)
 	bin_take_kernel(const __grid_constant__ struct cua__shard_find f)
 {
 	extern __shared__ uint4 take_stage[];

@@ -448,6 +448,8 @@ static void run_group(struct run *r)
 	uint64_t numbers[2] = {3, 4};
 	const void *numbers_at[2] = {&numbers[0], &numbers[1]};
 	void *arrays[2] = {&numbers[0], &numbers[1]};
+	uint64_t found[2] = {0, 0};
+	void *found_at[2] = {&found[0], &found[1]};
 
 	DO(cua_context_create(CUA_BACKEND_CPU, 0, &contexts[1]));
 	DO(cua_group_create_devices(2, contexts, &group));
@@ -465,6 +467,8 @@ static void run_group(struct run *r)
 	DO(cua_sharded_map_insert_n(map, one, numbers_at, numbers_at, NULL));
 	DO(cua_sharded_map_size(map, &numbers[0]));
 	TRUE(numbers[0] == 1);
+	DO(cua_sharded_map_find_n(map, one, numbers_at, found_at, NULL));
+	TRUE(found[0] == 0 && found[1] == 7);
 out:
 	cua_sharded_map_destroy(map);
 	cua_group_destroy(group);

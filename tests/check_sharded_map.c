@@ -482,7 +482,8 @@ START_TEST(large_finds)
 
 	if (test_traced())
 		return;
-	open_ranks(&g, 2, &large_tables[_i].kind, 2 * LARGE_BUCKETS * large_tables[_i].slots);
+	open_ranks(&g, 2 + (uint32_t)_i % 2, &large_tables[_i % 2].kind,
+		   2 * LARGE_BUCKETS * large_tables[_i % 2].slots);
 	large_call(&g, INSERT, _i, 24, LARGE, &seed);
 	close_ranks(&g);
 }
@@ -989,6 +990,15 @@ START_TEST(arguments)
 	ck_assert_status(cua_sharded_map_workspace(g.map, 1, NULL), CUA_ERROR_NULL);
 	ck_assert_status(cua_sharded_map_workspace(g.map, SIZE_MAX, &bytes), CUA_ERROR_SIZE);
 	ck_assert_cua(cua_sharded_map_workspace(g.map, 0, &bytes));
+	/* more elements never need less; finds have parts of 2^28 keys */
+	for (size_t n_keys = 1; n_keys < (size_t)1 << 30;
+	     n_keys += n_keys < (1u << 26) - 1 ? n_keys + 1 : 1u << 26)
+		for (size_t more = 0; more < 3; more++) {
+			const size_t before = bytes;
+
+			ck_assert_cua(cua_sharded_map_workspace(g.map, n_keys + more, &bytes));
+			ck_assert_uint_ge(bytes, before);
+		}
 	ck_assert_status(cua_sharded_map_owner(NULL, host, &owner), CUA_ERROR_NULL);
 	ck_assert_status(cua_sharded_map_owner(g.map, NULL, &owner), CUA_ERROR_NULL);
 	ck_assert_status(cua_sharded_map_owner(g.map, host, NULL), CUA_ERROR_NULL);
@@ -1426,7 +1436,7 @@ int main(void)
 	tcase_add_loop_test(tc, large_updates, 0, 3);
 #endif
 #if !TEST_CUDA && !SANITIZED
-	tcase_add_loop_test(tc, large_finds, 0, 2);
+	tcase_add_loop_test(tc, large_finds, 0, SHAPES);
 	tcase_add_test(tc, hundreds_of_ranks);
 #endif
 	tcase_add_test(tc, full);

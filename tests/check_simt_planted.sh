@@ -476,6 +476,12 @@ planted 'keys that are counted before the counters are zero' shard_find \
   '/^CUA_FORCE void cua__bins_count/,/^}/{/CUA_WRITE(count\[b\], 0u);/{n;d;};}' shard_find
 planted 'counts of a block that are added before all lanes have counted' shard_find \
   '/CUA__SHARD_OFFSET)b);/,/^}/{s/^\tcua_port_sync_block();//;}' shard_find
+planted 'a count that leaves out keys of a thread' shard_find \
+  's/cua_port_grid_size() \* step/cua_port_grid_size() * step * 2/' shard_find
+planted 'answers of a tile that are left out' shard_find \
+  's/i += loads \* CUA__BINS_THREADS/i += 2 * loads * CUA__BINS_THREADS/' shard_find
+planted 'an order of answers that leaves out some' shard_find \
+  's/i += CUA__BINS_LOADS \* CUA__BINS_THREADS/i += 2 * CUA__BINS_LOADS * CUA__BINS_THREADS/' shard_find
 planted 'bins that begin where the last one ends' shard_find \
   's|at += (CUA_READ(f->counts\[b\]) + 31) / 32 \* 32;|at += CUA_READ(f->counts[b]);|' shard_find
 planted 'threads whose bins all begin at the first place' shard_find \
@@ -483,7 +489,7 @@ planted 'threads whose bins all begin at the first place' shard_find \
 planted 'keys of a tile that are numbered before the counters are zero' shard_find \
   '/CUA_WRITE(sh->count\[i\], 0u);/{n;d;}' shard_find
 planted 'runs that are claimed before all keys have numbers' shard_find \
-  '/cua__block_claim(sh->count/{x;s/.*//;x;};/CUA__SHARD_IN_BLOCK);/{n;s/cua_port_sync_block();//;}' shard_find
+  '/CUA__SHARD_IN_BLOCK);/{n;s/cua_port_sync_block();//;}' shard_find
 planted 'a sorted tile that is sent before it is whole' shard_find \
   '/CUA_WRITE(f->bases/,/CUA__UNROLL/s/cua_port_sync_block();/(void)0;/' shard_find
 planted 'a run that begins where another does' warp_scan \

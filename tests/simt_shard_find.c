@@ -4,6 +4,8 @@
 /* more bins than threads */
 #define CUA__SHARD_BINS 96u
 #define CUA__HASHMAP_UNIT 64u
+/* several turns for each thread */
+#define CUA__BINS_LOADS 2u
 /* the checker needs words of 4 bytes */
 #define CUA__SHARD_OFFSET uint32_t
 
@@ -195,6 +197,9 @@ static const char *send_check(void)
 		if (memcmp((char *)in_bins + (size_t)at * ks, (char *)keys + (size_t)i * ks, ks))
 			return "a place has another key";
 	}
+	for (uint32_t at = 0; at <= PLACES; at++)
+		if (!(at < PLACES && seen[at]) && ((uint32_t *)in_bins)[(size_t)at * ks / 4] != ~0u)
+			return "a place without a key is written";
 	return sorted[find.n] == ~0u ? NULL : "a position is written past the end";
 }
 
@@ -238,8 +243,7 @@ static void take_body(void)
 	struct cua__bins_shared *sh = (void *)(of_stage + 2 * THREADS);
 	uint32_t *bits = (void *)(sh + 1);
 
-#define TAKE(vs)                                                                                   \
-	cua__bins_take(&find, cua_port_block(), sh, stage, of_stage, bits, vs, CUA__BINS_LOADS)
+#define TAKE(vs) cua__bins_take(&find, cua_port_block(), sh, stage, of_stage, bits, vs, 1)
 	switch (find.values_out ? find.value_size : 0) {
 	case 4: TAKE(4); break;
 	case 8: TAKE(8); break;

@@ -32,9 +32,8 @@ struct cua__hashmap_call {
 	uint8_t *flags; /* results, or found */
 };
 
-/* The most sources of a find in regions, and the most regions. */
+/* The most sources of a find in regions. */
 #define CUA__HASHMAP_SOURCES 16u
-#define CUA__HASHMAP_REGIONS 512u
 /* Keys of a source and a region that a block finds together. */
 #ifndef CUA__HASHMAP_UNIT
 #define CUA__HASHMAP_UNIT 512u

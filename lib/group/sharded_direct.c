@@ -36,8 +36,8 @@
  * room; its pairs then go in rounds.
  *
  * A find has three steps: each rank sorts its keys by owner and region in its workspace; each owner finds the keys
- * of all ranks there, and writes the answers there too; each rank takes its answers (kernels/shard_find.h). An
- * order of all ranks stands between two steps. Keys of more than MOST_FOUND go in parts. A rank writes the keys
+ * of all ranks there, and writes the answers there too; each rank gets its answers (kernels/shard_find.h). An
+ * order of all ranks separates two steps. Keys of more than MOST_FOUND go in parts. A rank writes the keys
  * of the next part after the second order, so after all owners have read those of the part before; and an
  * owner writes answers after the first order of the next part, so after the rank has taken those of the part
  * before. Ranks access only each other's workspaces, because peers may not be able to access a user's array.
@@ -409,11 +409,20 @@ static enum cua_status try_update(struct cua_sharded_map *m, const struct cua__s
 
 /* ---- finds ---- */
 
-/* The most keys of a rank that are found at once. */
+/* Tests have other limits: the most keys of a rank that are found at once, and the least if memory is scarce. */
+#ifndef MOST_FOUND
 #define MOST_FOUND ((uint64_t)1 << 28)
-/* log2 of the buckets of a region, of a table with at least LEAST_REGIONS of them. */
+#define LEAST_FOUND ((uint64_t)1 << 22)
+#endif
+/*
+ * log2 of the buckets of a region, of a table with at least LEAST_REGIONS of them and so many keys: keys of fewer
+ * than all buckets would seldom share a cache line.
+ */
+#ifndef FIND_SHIFT
 #define FIND_SHIFT 18u
 #define LEAST_REGIONS 4u
+#define LEAST_REGION_KEYS(n_buckets) (n_buckets)
+#endif
 
 struct finds {
 	const struct cua__sharded_bulk *b;
@@ -423,36 +432,37 @@ struct finds {
 	struct cua__hashmap_parts owners[CUA__SHARD_DIRECT_RANKS];
 };
 
-/* Keys of fewer than all buckets would seldom share a cache line. */
 static uint32_t regions_of(const struct cua_sharded_map *m, uint64_t part, uint32_t *shift)
 {
 	const struct cua_hashmap_view *v = &m->shards[0].table->view;
 
 	*shift = FIND_SHIFT;
 	if (v->layout != CUA_HASHMAP_WORDS || v->n_buckets >> FIND_SHIFT < LEAST_REGIONS ||
-	    part < v->n_buckets || !same_tables(m))
+	    part < LEAST_REGION_KEYS(v->n_buckets) || !same_tables(m))
 		return 1;
 	while ((v->n_buckets - 1) >> *shift >= CUA__SHARD_BINS / m->group->size)
 		++*shift;
 	return (uint32_t)((v->n_buckets - 1) >> *shift) + 1;
 }
 
-/* Keys of a tile: elements for 64 KiB, or 32 KiB where a block has less shared memory. */
+/* Keys of a tile: elements for 64 KiB, or 32 KiB where a block of some rank has less shared memory. */
 static uint32_t tile_of(const struct cua_sharded_map *m)
 {
 	const uint32_t size = m->key_size > m->value_size ? m->key_size : m->value_size;
-	const size_t bytes = m->group->contexts[0]->shared_bytes;
-	uint32_t tile = CUA__SHARD_MOST_TILE;
+	uint32_t tile = CUA__SHARD_MOST_TILE, most = 65536;
 
-	while (tile * size > (bytes >= 100000 ? 65536u : 32768u))
+	for (uint32_t i = 0; i < m->group->local; i++)
+		most = m->group->contexts[i]->shared_bytes < 100000 ? 32768 : most;
+	while (tile * size > most)
 		tile /= 2;
 	return tile;
 }
 
-static void shape(const struct cua_sharded_map *m, struct finds *f, uint64_t most)
+/* at_once: the most keys of a part */
+static void shape(const struct cua_sharded_map *m, struct finds *f, uint64_t most, uint64_t at_once)
 {
-	f->parts = most / MOST_FOUND + (most % MOST_FOUND != 0);
-	f->part = f->parts ? most / f->parts + (most % f->parts != 0) : 0;
+	f->part = most < at_once ? most : at_once;
+	f->parts = most / at_once + (most % at_once != 0);
 	f->regions = regions_of(m, f->part, &f->shift);
 	f->tile = tile_of(m);
 }
@@ -554,27 +564,53 @@ static enum cua_status find_part(struct cua_sharded_map *m, struct finds *f, uin
 	return status;
 }
 
+static enum cua_status run_finds(struct cua_sharded_map *m, struct finds *f,
+				 struct cua__workspaces *w)
+{
+	enum cua_status status = CUA_OK;
+
+	for (uint32_t i = 0; i < m->group->local; i++)
+		lay_out(m, f, i, w->memory[i]);
+	arrange(m, f);
+	for (uint64_t c = 0; c < f->parts && !status; c++)
+		status = find_part(m, f, c);
+	/* also after an error, a workspace is not to be used before the other ranks are done with it */
+	return wait(m->group, status);
+}
+
 static enum cua_status try_finds(struct cua_sharded_map *m, const struct cua__sharded_bulk *b,
 				 int *done)
 {
-	struct finds f = {.b = b};
-	struct cua__workspaces w = {.begun = 0};
+	const uint64_t most = most_of(m);
 	enum cua_status status = CUA_OK;
 
-	shape(m, &f, most_of(m));
-	if (!f.parts)
-		return CUA_OK;
-	*done = cua__sharded_take(m->group, &w, lay_out(m, &f, 0, NULL));
-	for (uint32_t i = 0; i < m->group->local && *done; i++)
-		lay_out(m, &f, i, w.memory[i]);
-	arrange(m, &f);
-	for (uint64_t c = 0; c < f.parts && *done && !status; c++)
-		status = find_part(m, &f, c);
-	/* also after an error, a workspace is not to be used before the other ranks are done with it */
-	return cua__sharded_give_back(&w, *done ? wait(m->group, status) : CUA_OK);
+	for (uint64_t at_once = MOST_FOUND; most && !*done && !status;) {
+		struct finds f = {.b = b};
+		struct cua__workspaces w = {.begun = 0};
+
+		shape(m, &f, most, at_once);
+		*done = cua__sharded_take(m->group, &w, lay_out(m, &f, 0, NULL));
+		status = cua__sharded_give_back(&w, *done ? run_finds(m, &f, &w) : CUA_OK);
+		at_once = f.part / 4;
+		if (at_once < LEAST_FOUND)
+			break;
+	}
+	return status;
 }
 
 /* ---- all calls ---- */
+
+/* The most pairs of a rank in a part of a call, or in a call that needs no other way. */
+static uint64_t most_at_once(const struct cua_sharded_map *m, enum cua__shard_direct_call call)
+{
+	const struct cua_hashmap_view *v = &m->shards[0].table->view;
+
+	if (call == CUA__SHARD_UPDATE)
+		return CUA__HASHMAP_MOST_COMBINED;
+	if (call == CUA__SHARD_BUILD && v->layout == CUA_HASHMAP_WORDS)
+		return v->n_buckets * cua__hashmap_word_slots(v->key_size, v->value_size);
+	return UINT64_MAX;
+}
 
 size_t cua__sharded_direct_bytes(const struct cua_sharded_map *m, uint64_t most)
 {
@@ -584,15 +620,13 @@ size_t cua__sharded_direct_bytes(const struct cua_sharded_map *m, uint64_t most)
 
 	if (!m->side)
 		return 0;
-	shape(m, &f, most);
+	shape(m, &f, most, MOST_FOUND);
 	bytes = lay_out(m, &f, 0, NULL);
-	for (int call = CUA__SHARD_INSERT; call <= CUA__SHARD_UPDATE; call++) {
-		/* an update has parts of at most this length, for any longer array */
-		const uint64_t part = call == CUA__SHARD_UPDATE && most > CUA__HASHMAP_MOST_COMBINED
-					      ? CUA__HASHMAP_MOST_COMBINED
-					      : most;
+	for (int k = CUA__SHARD_INSERT; k <= CUA__SHARD_UPDATE; k++) {
+		const enum cua__shard_direct_call call = (enum cua__shard_direct_call)k;
+		const uint64_t limit = most_at_once(m, call);
 
-		if (plan(m, (enum cua__shard_direct_call)call, part, d, &more))
+		if (plan(m, call, most < limit ? most : limit, d, &more))
 			bytes = more > bytes ? more : bytes;
 	}
 	return cua__scratch_size(bytes);

@@ -30,7 +30,9 @@
 #ifndef CUA__BINS_THREADS
 #define CUA__BINS_THREADS 512u
 #endif
+#ifndef CUA__BINS_LOADS
 #define CUA__BINS_LOADS 8u
+#endif
 
 struct cua__bins_shared {
 	uint32_t count[CUA__SHARD_BINS + 1], base[CUA__SHARD_BINS], of_warp[32];
