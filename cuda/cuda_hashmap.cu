@@ -1144,7 +1144,7 @@ const struct cua__hashmap_ops cua__cuda_hashmap = {
 	cua__cuda_hashmap_build,
 	cua__cuda_hashmap_build_scratch,
 	cua__cuda_hashmap_find,
-	cua__cuda_hashmap_find_parts,
+	cua__cuda_hashmap_find_regions,
 	cuda_erase,
 	cuda_compare_exchange,
 	cuda_size,

@@ -15,10 +15,10 @@ enum cua_status cua__cuda_hashmap_retrieve(struct cua_context *ctx,
 enum cua_status cua__cuda_hashmap_find(struct cua_context *ctx, const struct cua_hashmap_view *view,
 				       const struct cua__hashmap_call *call);
 
-/* The backend's find_parts. */
-enum cua_status cua__cuda_hashmap_find_parts(struct cua_context *ctx,
-					     const struct cua_hashmap_view *view,
-					     const struct cua__hashmap_parts *parts);
+/* The backend's find_regions. */
+enum cua_status cua__cuda_hashmap_find_regions(struct cua_context *ctx,
+					       const struct cua_hashmap_view *view,
+					       const struct cua__hashmap_sources *sources);
 
 /*
  * Bulk insert and build of a hash map of words by regions (cuda_hashmap_build.cu). Both functions

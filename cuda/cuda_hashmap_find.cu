@@ -70,77 +70,76 @@ enum cua_status cua__cuda_hashmap_find(struct cua_context *ctx, const struct cua
 /* ---- in regions ---- */
 
 /* Keys of a thread: all are loaded before the first is found, because they may come from another GPU. */
-#define PARTS_EACH 2u
+#define REGIONS_EACH 2u
 
-static_assert(CUA__HASHMAP_UNIT == THREADS * PARTS_EACH, "a block finds a unit");
+static_assert(CUA__HASHMAP_UNIT == THREADS * REGIONS_EACH, "a block finds a unit");
 
-struct find_parts {
+struct find_regions {
 	struct cua_hashmap_view view;
-	struct cua__hashmap_parts parts;
+	struct cua__hashmap_sources sources;
 };
 
 static __global__ void __launch_bounds__(CUA__BINS_THREADS)
-	plan_kernel(const __grid_constant__ struct cua__hashmap_parts parts)
+	plan_kernel(const __grid_constant__ struct cua__hashmap_sources sources)
 {
 	__shared__ uint32_t of_warp[CUA__BINS_THREADS / 32];
 
-	cua__bins_plan(&parts, of_warp);
+	cua__bins_plan(&sources, of_warp);
 }
 
 /* Blocks begin in order, so those that run at the same time find keys of few regions. */
 template <uint32_t KS, uint32_t VS, uint32_t LAYOUT, int PLAIN>
 static __global__ void __launch_bounds__(THREADS)
-	find_parts_kernel(const __grid_constant__ struct find_parts c)
+	find_regions_kernel(const __grid_constant__ struct find_regions c)
 {
-	const struct cua__hashmap_parts *p = &c.parts;
+	const struct cua__hashmap_sources *p = &c.sources;
 	const uint32_t all = p->units[p->regions];
 
 	if (LAYOUT == CUA_HASHMAP_WORDS && !cua__hashmap_has_words(KS, VS))
 		return;
 	for (uint32_t unit = blockIdx.x; unit < all; unit += gridDim.x) {
-		const struct cua__bins_spot spot = cua__bins_spot(p, unit);
-		struct cua_u128 key[PARTS_EACH];
+		const struct cua__bins_unit u = cua__bins_unit(p, unit);
+		struct cua_u128 key[REGIONS_EACH];
 
 		CUA__UNROLL
-		for (uint32_t j = 0; j < PARTS_EACH; j++)
-			if (threadIdx.x + j * THREADS < spot.n)
-				key[j] = cua__hashmap_get(p->keys[spot.source], KS,
-							  spot.at + threadIdx.x + j * THREADS);
+		for (uint32_t j = 0; j < REGIONS_EACH; j++)
+			if (threadIdx.x + j * THREADS < u.n)
+				key[j] = cua__hashmap_get(p->keys[u.source], KS,
+							  u.at + threadIdx.x + j * THREADS);
 		CUA__UNROLL
-		for (uint32_t j = 0; j < PARTS_EACH; j++) {
+		for (uint32_t j = 0; j < REGIONS_EACH; j++) {
 			const uint32_t i = threadIdx.x + j * THREADS;
 			struct cua_u128 value;
 			int there = 0;
 			uint32_t votes;
 
-			if (i < spot.n)
+			if (i < u.n)
 				there = find<KS, VS, LAYOUT, PLAIN>(
-					&c.view, key[j], p->values_out[spot.source], &value);
+					&c.view, key[j], p->values_out[u.source], &value);
 			votes = __ballot_sync(0xffffffffu, there);
-			if (VS && there && p->values_out[spot.source])
-				cua__hashmap_set(p->values_out[spot.source], VS, spot.at + i,
-						 value);
-			if (i < spot.n && i % 32 == 0)
-				p->found[spot.source][(spot.at + i) / 32] = votes;
+			if (VS && there && p->values_out[u.source])
+				cua__hashmap_set(p->values_out[u.source], VS, u.at + i, value);
+			if (i < u.n && i % 32 == 0)
+				p->found[u.source][(u.at + i) / 32] = votes;
 		}
 	}
 }
 
-enum cua_status cua__cuda_hashmap_find_parts(struct cua_context *ctx,
-					     const struct cua_hashmap_view *view,
-					     const struct cua__hashmap_parts *parts)
+enum cua_status cua__cuda_hashmap_find_regions(struct cua_context *ctx,
+					       const struct cua_hashmap_view *view,
+					       const struct cua__hashmap_sources *sources)
 {
-	const struct find_parts f = {*view, *parts};
+	const struct find_regions f = {*view, *sources};
 	/* the units of an even share of the keys; with more keys, blocks find several units */
-	const uint64_t units =
-		parts->share / CUA__HASHMAP_UNIT * 17 / 16 + 2ull * parts->regions * parts->sources;
+	const uint64_t units = sources->share / CUA__HASHMAP_UNIT * 17 / 16 +
+			       2ull * sources->regions * sources->sources;
 	const enum cua_status status =
-		cua__launch(ctx, plan_kernel, 1, CUA__BINS_THREADS, 0, *parts);
+		cua__launch(ctx, plan_kernel, 1, CUA__BINS_THREADS, 0, *sources);
 
 	if (status)
 		return status;
 #define FUNCTION(ks, vs, layout)                                                                   \
-	cua__launch(ctx, FOR_VIEW(view, find_parts_kernel, ks, vs, layout), (unsigned)units,       \
+	cua__launch(ctx, FOR_VIEW(view, find_regions_kernel, ks, vs, layout), (unsigned)units,     \
 		    THREADS, 0, f)
 	BY_SIZE
 #undef FUNCTION

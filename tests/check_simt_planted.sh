@@ -497,7 +497,7 @@ planted 'a run that begins where another does' warp_scan \
 planted 'units of a region for its first source alone' shard_find \
   's/most = n > most ? n : most;/most = s ? most : n;/' shard_find
 planted 'a unit that goes past the keys of its source' shard_find \
-  's/spot.n = i >= n ? 0 : n - i < CUA__HASHMAP_UNIT ? n - i : CUA__HASHMAP_UNIT;/spot.n = CUA__HASHMAP_UNIT;/' shard_find
+  's/u.n = i >= n ? 0 : n - i < CUA__HASHMAP_UNIT ? n - i : CUA__HASHMAP_UNIT;/u.n = CUA__HASHMAP_UNIT;/' shard_find
 planted 'a unit of the region after its own' shard_find \
   's/if (CUA_READ(p->units\[middle\]) <= unit)/if (CUA_READ(p->units[middle]) <= unit + 1)/' shard_find
 planted 'answers that are taken before their bins are known' shard_find \

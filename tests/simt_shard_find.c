@@ -5,7 +5,7 @@
 #define CUA__SHARD_BINS 96u
 #define CUA__HASHMAP_UNIT 64u
 /* several turns for each thread */
-#define CUA__BINS_LOADS 2u
+#define CUA__BINS_LOADS 1u
 /* the checker needs words of 4 bytes */
 #define CUA__SHARD_OFFSET uint32_t
 
@@ -316,7 +316,7 @@ END_TEST
 
 /* ---- units of an owner ---- */
 
-static struct cua__hashmap_parts parts;
+static struct cua__hashmap_sources owner;
 static uint32_t source_counts[SOURCES][BINS], source_starts[SOURCES][BINS];
 static uint32_t units[BINS + 2], extents[2 * SOURCES * BINS + 1], visits[SOURCES][PLACES];
 
@@ -328,30 +328,30 @@ static void plan_setup(void)
 
 static void plan_body(void)
 {
-	cua__bins_plan(&parts, simt_shared(THREADS / 32 * sizeof(uint32_t)));
+	cua__bins_plan(&owner, simt_shared(THREADS / 32 * sizeof(uint32_t)));
 }
 
 static const char *plan_check(void)
 {
 	uint32_t before = 0;
 
-	for (uint32_t r = 0; r < parts.regions; r++) {
+	for (uint32_t r = 0; r < owner.regions; r++) {
 		uint32_t most = 0;
 
 		if (units[r] != before)
 			return "the units before a region are wrong";
-		for (uint32_t s = 0; s < parts.sources; s++) {
-			const uint32_t *extent = extents + 2 * (r * parts.sources + s);
+		for (uint32_t s = 0; s < owner.sources; s++) {
+			const uint32_t *extent = extents + 2 * (r * owner.sources + s);
 
 			if (extent[0] != source_counts[s][r] || extent[1] != source_starts[s][r])
 				return "an extent is wrong";
 			most = extent[0] > most ? extent[0] : most;
 		}
-		before += (most + THREADS - 1) / THREADS * parts.sources;
+		before += (most + THREADS - 1) / THREADS * owner.sources;
 	}
-	if (units[parts.regions] != before)
+	if (units[owner.regions] != before)
 		return "the number of units is wrong";
-	if (units[parts.regions + 1] != ~0u || extents[2 * parts.regions * parts.sources] != ~0u)
+	if (units[owner.regions + 1] != ~0u || extents[2 * owner.regions * owner.sources] != ~0u)
 		return "the plan is written past the end";
 	return NULL;
 }
@@ -363,21 +363,21 @@ static void visit_setup(void)
 
 static void visit_body(void)
 {
-	for (uint32_t unit = cua_port_block(); unit < units[parts.regions];
+	for (uint32_t unit = cua_port_block(); unit < units[owner.regions];
 	     unit += (uint32_t)cua_port_grid_size()) {
-		const struct cua__bins_spot spot = cua__bins_spot(&parts, unit);
+		const struct cua__bins_unit u = cua__bins_unit(&owner, unit);
 
-		if (cua_port_thread() < spot.n)
-			visits[spot.source][spot.at + cua_port_thread()]++;
+		if (cua_port_thread() < u.n)
+			visits[u.source][u.at + cua_port_thread()]++;
 	}
 }
 
 static const char *visit_check(void)
 {
-	for (uint32_t s = 0; s < parts.sources; s++) {
+	for (uint32_t s = 0; s < owner.sources; s++) {
 		uint32_t all = 0, there = 0;
 
-		for (uint32_t r = 0; r < parts.regions; r++) {
+		for (uint32_t r = 0; r < owner.regions; r++) {
 			all += source_counts[s][r];
 			for (uint32_t i = 0; i < source_counts[s][r]; i++)
 				if (visits[s][source_starts[s][r] + i] != 1)
@@ -407,18 +407,18 @@ START_TEST(owner_units)
 				      .body = plan_body,
 				      .check = plan_check};
 
-		parts = (struct cua__hashmap_parts){.sources = k % 2 ? SOURCES : 2,
-						    .regions = k % 2 ? 2 : 3,
-						    .first = 1,
-						    .units = units,
-						    .extents = extents};
-		for (uint32_t s = 0; s < parts.sources; s++) {
+		owner = (struct cua__hashmap_sources){.sources = k % 2 ? SOURCES : 2,
+						      .regions = k % 2 ? 2 : 3,
+						      .first = 1,
+						      .units = units,
+						      .extents = extents};
+		for (uint32_t s = 0; s < owner.sources; s++) {
 			uint32_t at = 0;
 
-			parts.counts[s] = source_counts[s];
-			parts.starts[s] = source_starts[s];
-			for (uint32_t r = 0; r < parts.regions; r++) {
-				source_counts[s][r] = n[k][s * parts.regions + r];
+			owner.counts[s] = source_counts[s];
+			owner.starts[s] = source_starts[s];
+			for (uint32_t r = 0; r < owner.regions; r++) {
+				source_counts[s][r] = n[k][s * owner.regions + r];
 				source_starts[s][r] = at;
 				at += (source_counts[s][r] + 31) / 32 * 32;
 			}

@@ -43,7 +43,7 @@ struct cua__hashmap_call {
  * A find of keys in the memory of several sources. The keys of a region of a source are adjacent, and their
  * answers have the same places. Blocks find a unit of each source in turn, region by region.
  */
-struct cua__hashmap_parts {
+struct cua__hashmap_sources {
 	uint32_t sources, regions;
 	uint32_t
 		first; /* the source whose unit is the first; differs between owners, so that no source
@@ -78,8 +78,9 @@ struct cua__hashmap_ops {
 				size_t n);
 	enum cua_status (*find)(struct cua_context *ctx, const struct cua_hashmap_view *view,
 				const struct cua__hashmap_call *call);
-	enum cua_status (*find_parts)(struct cua_context *ctx, const struct cua_hashmap_view *view,
-				      const struct cua__hashmap_parts *parts);
+	enum cua_status (*find_regions)(struct cua_context *ctx,
+					const struct cua_hashmap_view *view,
+					const struct cua__hashmap_sources *sources);
 	enum cua_status (*erase)(struct cua_context *ctx, const struct cua_hashmap_view *view,
 				 const struct cua__hashmap_call *call);
 	enum cua_status (*compare_exchange)(struct cua_context *ctx,

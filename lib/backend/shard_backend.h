@@ -39,7 +39,7 @@ struct cua__shard_answers {
 /* The most ranks that access each other's memory. */
 #define CUA__SHARD_DIRECT_RANKS CUA__HASHMAP_SOURCES
 
-/* What a direct call of a rank leaves for a later call. */
+/* What a direct call of a rank leaves for later steps, or for rounds. */
 struct cua__shard_late {
 	/* inserts: pairs without room at their owners; updates: not 0 if no pair was sent */
 	uint64_t spilled;

@@ -440,15 +440,15 @@ DEFINE_CALL(find)
 DEFINE_CALL(erase)
 DEFINE_CALL(compare_exchange)
 
-struct parts_job {
+struct regions_job {
 	const struct cua_hashmap_view *view;
-	const struct cua__hashmap_parts *parts;
+	const struct cua__hashmap_sources *sources;
 };
 
 /* n keys of a source, at most 32, from key `at` on, a multiple of 32. */
-static void find_word(const struct parts_job *job, uint32_t source, size_t at, uint32_t n)
+static void find_word(const struct regions_job *job, uint32_t source, size_t at, uint32_t n)
 {
-	const struct cua__hashmap_parts *p = job->parts;
+	const struct cua__hashmap_sources *p = job->sources;
 	char *values = p->values_out[source];
 	uint32_t bits = 0;
 	uint8_t found[32];
@@ -466,10 +466,10 @@ static void find_word(const struct parts_job *job, uint32_t source, size_t at, u
 	p->found[source][at / 32] = bits;
 }
 
-static void find_parts_worker(void *arg, unsigned worker, unsigned workers)
+static void find_regions_worker(void *arg, unsigned worker, unsigned workers)
 {
-	const struct parts_job *job = arg;
-	const struct cua__hashmap_parts *p = job->parts;
+	const struct regions_job *job = arg;
+	const struct cua__hashmap_sources *p = job->sources;
 
 	for (uint32_t region = 0; region < p->regions; region++) {
 		for (uint32_t k = 0; k < p->sources; k++) {
@@ -485,16 +485,17 @@ static void find_parts_worker(void *arg, unsigned worker, unsigned workers)
 	}
 }
 
-static enum cua_status cpu_find_parts(struct cua_context *ctx, const struct cua_hashmap_view *view,
-				      const struct cua__hashmap_parts *parts)
+static enum cua_status cpu_find_regions(struct cua_context *ctx,
+					const struct cua_hashmap_view *view,
+					const struct cua__hashmap_sources *sources)
 {
-	struct parts_job job = {view, parts};
+	struct regions_job job = {view, sources};
 	size_t n = 0;
 
-	for (uint32_t s = 0; s < parts->sources; s++)
-		for (uint32_t region = 0; region < parts->regions; region++)
-			n += parts->counts[s][region];
-	cua__parallel(ctx, cua__workers(ctx, n, GRAIN), find_parts_worker, &job);
+	for (uint32_t s = 0; s < sources->sources; s++)
+		for (uint32_t region = 0; region < sources->regions; region++)
+			n += sources->counts[s][region];
+	cua__parallel(ctx, cua__workers(ctx, n, GRAIN), find_regions_worker, &job);
 	return CUA_OK;
 }
 
@@ -527,7 +528,7 @@ const struct cua__hashmap_ops cua__cpu_hashmap = {
 	.write = cpu_write,
 	.build_scratch = cpu_build_scratch,
 	.find = cpu_find,
-	.find_parts = cpu_find_parts,
+	.find_regions = cpu_find_regions,
 	.erase = cpu_erase,
 	.compare_exchange = cpu_compare_exchange,
 	.size = cpu_size,

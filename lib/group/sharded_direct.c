@@ -4,8 +4,8 @@
  * and large inserts, builds and updates without results.
  *
  * An insert or a build has three steps. Each rank scatters its pairs into regions of the owners' tables, in
- * its own workspace. Then each owner reads its regions from the workspaces of all ranks. Last, the host looks
- * for pairs without room in their region, for example because many keys are equal. All pairs of such a rank are
+ * its own workspace. Then each owner reads its regions from the workspaces of all ranks. Last, the host reads
+ * whether pairs had no room in their region, for example because many keys are equal. All pairs of such a rank are
  * inserted again in rounds; if the spill list of a table was too short, the pairs of all ranks. Most are then
  * present, and an insert of a present key changes nothing.
  *
@@ -429,7 +429,7 @@ struct finds {
 	uint64_t part, parts; /* the most keys of a part of a rank */
 	uint32_t regions, shift, tile;
 	struct cua__shard_find ranks[CUA__SHARD_DIRECT_RANKS];
-	struct cua__hashmap_parts owners[CUA__SHARD_DIRECT_RANKS];
+	struct cua__hashmap_sources owners[CUA__SHARD_DIRECT_RANKS];
 };
 
 static uint32_t regions_of(const struct cua_sharded_map *m, uint64_t part, uint32_t *shift)
@@ -495,7 +495,7 @@ static void arrange(const struct cua_sharded_map *m, struct finds *f)
 
 	for (uint32_t i = 0; i < ranks; i++) {
 		struct cua__shard_find *r = &f->ranks[i];
-		struct cua__hashmap_parts *p = &f->owners[i];
+		struct cua__hashmap_sources *p = &f->owners[i];
 
 		r->view = m->shards[i].table->view;
 		r->seed = m->seed;
@@ -554,8 +554,8 @@ static enum cua_status find_part(struct cua_sharded_map *m, struct finds *f, uin
 	for (uint32_t i = 0; i < g->local && !status; i++)
 		CUA__GROUP_IN(g->contexts[i], status,
 			      CUA__OPS(g->contexts[i], hashmap)
-				      ->find_parts(g->contexts[i], &m->shards[i].table->view,
-						   &f->owners[i]));
+				      ->find_regions(g->contexts[i], &m->shards[i].table->view,
+						     &f->owners[i]));
 	if (!status)
 		status = order(g, g);
 	for (uint32_t i = 0; i < g->local && !status; i++)

@@ -35,7 +35,7 @@ struct cua__shard_of_rank {
 struct cua_sharded_map {
 	struct cua_group *group;
 	/*
-	 * of direct calls: contexts of the same devices, with side streams; `group` itself if the backend
+	 * of direct builds: contexts of the same devices, with side streams; `group` itself if the backend
 	 * has no streams; NULL without direct calls
 	 */
 	struct cua_group *side;
@@ -155,7 +155,7 @@ enum cua_status cua__sharded_direct_open(struct cua_sharded_map *m);
 void cua__sharded_direct_close(struct cua_sharded_map *m);
 
 /*
- * The call by ranks that write into each other's memory, on the arrays that the shards have. Sets *done to 0,
+ * The call by ranks that access each other's memory, on the arrays that the shards have. Sets *done to 0,
  * without any effect, if the call must go in rounds.
  */
 enum cua_status cua__sharded_direct(struct cua_sharded_map *m, const struct cua__sharded_bulk *b,

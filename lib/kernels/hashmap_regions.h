@@ -341,10 +341,9 @@ CUA_FORCE void cua__regions_set_aside(const struct cua__regions_kind k,
 }
 
 /*
- * Reads this thread's words of the n from `first` on, of the words at `from` or of the pairs; bit j of
- * *there says that word[j] exists. If
- * the input is pairs to insert, a word with a reserved key is inserted into its reserved slot
- * instead, or set aside if the scatter sends, and its bit is 0.
+ * Reads this thread's words of the n from `first` on, of the words at `from` or of the pairs; bit j of *there says
+ * that word[j] exists. If the input is pairs to insert, a word with a reserved key is inserted into its reserved
+ * slot instead, or set aside if the scatter sends, and its bit is 0.
  */
 CUA_FORCE void cua__regions_read(const struct cua__regions_kind k,
 				 const struct cua__regions_pass *a, const void *from,
@@ -1182,9 +1181,9 @@ CUA_FORCE void cua__regions_insert_aside(const struct cua__regions_kind k,
 }
 
 /*
- * Inserts the words of a tile of a scattered region. Tiles are numbered round-robin over at_once
- * input regions, so concurrent tiles have different sources. Words with a full home take several times as long. So they are deferred in `list`, 64
- * words per warp, until every lane has a word.
+ * Inserts the words of a tile of a scattered region. Tiles are numbered round-robin over at_once input regions, so
+ * concurrent tiles have different sources. Words with a full home take several times as long. So they are deferred
+ * in `list`, 64 words per warp, until every lane has a word.
  */
 CUA_FORCE void cua__regions_insert_tile(const struct cua__regions_kind k,
 					const struct cua__regions_pass *a, uint64_t tile,

@@ -3,8 +3,8 @@
  * The kernels of a find in a sharded map whose ranks read and write each other's memory.
  *
  * Source: a radix partition by histogram, scan and scatter (Knuth, vol. 3, 5.2.5), whose digit is the owner of a
- * key and the region of its home bucket. Regions make a random access to a table of gigabytes one to a few
- * megabytes, which the L2 holds.
+ * key and the region of its home bucket. The L2 holds a region of most tables, so keys of a
+ * region read each bucket from memory once.
  *
  * 1. cua__bins_count counts the keys of each bin, and cua__bins_scan gives each bin its place.
  * 2. cua__bins_send sorts tiles of keys by bin in shared memory and writes their runs, in the memory of the rank.
@@ -200,7 +200,7 @@ CUA_FORCE void cua__bins_send(const struct cua__shard_find *f, uint64_t tile,
 }
 
 /* Sets units and extents. Of a single block, with a thread for each region. */
-CUA_FORCE void cua__bins_plan(const struct cua__hashmap_parts *p, uint32_t *of_warp)
+CUA_FORCE void cua__bins_plan(const struct cua__hashmap_sources *p, uint32_t *of_warp)
 {
 	const uint32_t region = cua_port_thread();
 	uint32_t most = 0, before, all, s;
@@ -222,14 +222,14 @@ CUA_FORCE void cua__bins_plan(const struct cua__hashmap_parts *p, uint32_t *of_w
 }
 
 /* The keys of a unit: n from `at` on in the memory of the source. */
-struct cua__bins_spot {
+struct cua__bins_unit {
 	uint32_t source, at, n;
 };
 
 /* The keys of a unit below units[regions]; possibly none, if another source has more in the region. */
-CUA_FORCE struct cua__bins_spot cua__bins_spot(const struct cua__hashmap_parts *p, uint32_t unit)
+CUA_FORCE struct cua__bins_unit cua__bins_unit(const struct cua__hashmap_sources *p, uint32_t unit)
 {
-	struct cua__bins_spot spot;
+	struct cua__bins_unit u;
 	uint32_t low = 0, high = p->regions, i, n;
 
 	/* units[low] <= unit < units[high] */
@@ -242,12 +242,12 @@ CUA_FORCE struct cua__bins_spot cua__bins_spot(const struct cua__hashmap_parts *
 			high = middle;
 	}
 	unit -= CUA_READ(p->units[low]);
-	spot.source = (unit + p->first) % p->sources;
+	u.source = (unit + p->first) % p->sources;
 	i = unit / p->sources * CUA__HASHMAP_UNIT;
-	n = CUA_READ(p->extents[(low * p->sources + spot.source) * 2]);
-	spot.at = CUA_READ(p->extents[(low * p->sources + spot.source) * 2 + 1]) + i;
-	spot.n = i >= n ? 0 : n - i < CUA__HASHMAP_UNIT ? n - i : CUA__HASHMAP_UNIT;
-	return spot;
+	n = CUA_READ(p->extents[(low * p->sources + u.source) * 2]);
+	u.at = CUA_READ(p->extents[(low * p->sources + u.source) * 2 + 1]) + i;
+	u.n = i >= n ? 0 : n - i < CUA__HASHMAP_UNIT ? n - i : CUA__HASHMAP_UNIT;
+	return u;
 }
 
 /*
