@@ -492,18 +492,25 @@ END_TEST
 
 #if TEST_CUDA
 /* Builds with the least bytes that three ranks divide into two parts. */
-static void builds_in_parts(int table, uint64_t *seed)
+START_TEST(builds_in_parts)
 {
-	const struct kind *kind = &large_tables[table].kind;
+	static const struct {
+		int table, shape;
+	} cases[] = {{0, 0}, {1, 0}, {1, REPEATS}, {1, ONE_OWNER}};
+	uint64_t seed = test_seed("builds_in_parts");
+	const int shape = cases[_i].shape;
+	const struct kind *kind = &large_tables[cases[_i].table].kind;
 	const size_t n =
 		((size_t)9 << 23) / (cua_type_size(kind->key) + cua_type_size(kind->value)) + 1;
 	struct ranks g;
 
-	open_ranks(&g, 3, kind, (uint64_t)6 * LARGE_BUCKETS * large_tables[table].slots);
-	for (int shape = 0; shape < (table ? (int)SHAPES : 1); shape++)
-		large_call(&g, BUILD, shape, shape == ONE_OWNER ? 21 : 26, n, seed);
+	if (test_traced() || test_scale(1, 0, 0))
+		return;
+	open_ranks(&g, 3, kind, (uint64_t)6 * LARGE_BUCKETS * large_tables[cases[_i].table].slots);
+	large_call(&g, BUILD, shape, shape == ONE_OWNER ? 21 : 26, n, &seed);
 	close_ranks(&g);
 }
+END_TEST
 
 /* Inserts and builds that read pairs in each other's memory, and finds in tables of several regions. */
 START_TEST(large_calls)
@@ -521,8 +528,6 @@ START_TEST(large_calls)
 		large_call(&g, BUILD, 0, 26, LARGE, &seed);
 		close_ranks(&g);
 	}
-	if (_i < 2 && !quick)
-		builds_in_parts(_i, &seed);
 	for (int shape = 0; shape < SHAPES; shape += 1 + quick) {
 		open_ranks(&g, 2, &large_tables[_i].kind,
 			   2 * LARGE_BUCKETS * large_tables[_i].slots);
@@ -1453,6 +1458,10 @@ int main(void)
 	tcase_add_loop_test(tc, failing_transports, 0, 2);
 	suite_add_tcase(suite, tc);
 #if TEST_CUDA
+	tc = tcase_create("parts");
+	tcase_set_timeout(tc, 300);
+	tcase_add_loop_test(tc, builds_in_parts, 0, 4);
+	suite_add_tcase(suite, tc);
 	tc = tcase_create("rounds");
 	tcase_set_timeout(tc, 300);
 	tcase_add_loop_test(tc, updates_in_rounds, 0, 2);
