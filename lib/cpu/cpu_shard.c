@@ -242,8 +242,12 @@ static void count_tiles(void *arg, unsigned worker, unsigned workers)
 	size_t begin, end;
 
 	cua__share(f->n, worker, workers, &begin, &end);
-	for (size_t i = begin; i < end; i++)
-		counts[bin_of_key(f, i)]++;
+	for (size_t i = begin; i < end; i++) {
+		const uint32_t b = bin_of_key(f, i);
+
+		f->sorted[i] = (CUA__SHARD_OFFSET)b;
+		counts[b]++;
+	}
 	for (uint32_t b = 0; b < cua__bins_all(f); b++)
 		__atomic_fetch_add(&f->counts[b], counts[b], __ATOMIC_RELAXED);
 }
@@ -256,7 +260,7 @@ static void bin_tile(const struct cua__shard_find *f, size_t tile)
 	uint32_t *bases = f->bases + tile * bins, next[CUA__SHARD_BINS] = {0}, position = 0;
 
 	for (uint32_t i = 0; i < n; i++)
-		next[bin_of_key(f, first + i)]++;
+		next[f->sorted[first + i]]++;
 	for (uint32_t b = 0; b < bins; b++) {
 		const uint32_t count = next[b];
 
@@ -267,7 +271,7 @@ static void bin_tile(const struct cua__shard_find *f, size_t tile)
 	}
 	positions[bins] = (CUA__SHARD_OFFSET)n;
 	for (uint32_t i = 0; i < n; i++) {
-		const uint32_t b = bin_of_key(f, first + i), at = next[b]++;
+		const uint32_t b = f->sorted[first + i], at = next[b]++;
 
 		f->sorted[first + i] = (CUA__SHARD_OFFSET)at;
 		cua__shard_copy(f->in_bins, bases[b] + at, f->keys, first + i, f->key_size);
