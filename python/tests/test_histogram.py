@@ -111,6 +111,9 @@ def check_default_range(x, bins):
             cuatomic.histogram(x, bins)
         return
     got = cuatomic.histogram(x, bins)
+    # the bins of a unit would be infinite
+    if 0 < float(upper) - float(lower) < 1e-300:
+        return
     places = [even_bin(v, bins, lower, upper) for v in numbers]
     assert got.counts.tolist() == [places.count(i) for i in range(bins)]
     if x.dtype != bool:
