@@ -45,9 +45,8 @@ struct cua__hashmap_call {
  */
 struct cua__hashmap_sources {
 	uint32_t sources, regions;
-	uint32_t
-		first; /* the source whose unit is the first; differs between owners, so that no source
-			 * serves all of them at once */
+	/* the source of the first unit; owners differ in it, so that no source serves all of them at once */
+	uint32_t first;
 	uint64_t share; /* the keys of all sources divided by the owners */
 	/* of each source: the keys of each region, and where they begin, a multiple of 32 */
 	const uint32_t *counts[CUA__HASHMAP_SOURCES], *starts[CUA__HASHMAP_SOURCES];

@@ -96,9 +96,9 @@ struct cua__shard_direct {
  * time. A tile of keys is sorted by bin before it is written, and has a run of adjacent keys in each bin.
  */
 struct cua__shard_find {
-	struct cua_hashmap_view
-		view;  /* of the rank's table: regions depend on its hash and buckets */
-	uint64_t seed; /* of the hash that chooses the owner */
+	/* of the rank's table: regions depend on its hash and buckets */
+	struct cua_hashmap_view view;
+	uint64_t seed;                  /* of the hash that chooses the owner */
 	uint32_t ranks, regions, shift; /* home bucket >> shift is the region */
 	uint32_t key_size, value_size;
 	uint32_t n;    /* < 2^31 */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The kernels of a find in a sharded map whose ranks read and write each other's memory.
+ * The kernels of a find in a sharded map with ranks that read and write each other's memory.
  *
- * Source: a radix partition by histogram, scan and scatter (Knuth, vol. 3, 5.2.5), whose digit is the owner of a
- * key and the region of its home bucket. The L2 holds a region of most tables, so keys of a
- * region read each bucket from memory once.
+ * Source: a radix partition by histogram, scan and scatter (Knuth, vol. 3, 5.2.5). The digit is the owner of a key
+ * and the region of its home bucket. The L2 holds a region of most tables, so keys of a region read each bucket
+ * from memory once.
  *
  * 1. cua__bins_count counts the keys of each bin, and cua__bins_scan gives each bin its place.
  * 2. cua__bins_send sorts tiles of keys by bin in shared memory and writes their runs, in the memory of the rank.
@@ -15,8 +15,8 @@
  * Bins have exactly the room for their keys, so no distribution of keys needs another way.
  *
  * Scope: the device in steps 1, 2 and 4. All operations on counters are relaxed: the atomicity of an addition
- * gives each run its place, and the end of a kernel publishes its output. Events order step 3 after step
- * 2 of all ranks, and step 4 after step 3 of all ranks. Progress: no thread waits for another block.
+ * gives each run its place, and the end of a kernel publishes its output. Events order step 3 after step 2 of all
+ * ranks, and step 4 after step 3 of all ranks. Progress: no thread waits for another block.
  */
 #ifndef CUATOMIC_KERNELS_SHARD_FIND_H
 #define CUATOMIC_KERNELS_SHARD_FIND_H
@@ -67,7 +67,7 @@ CUA_FORCE uint32_t cua__bins_in_tile(const struct cua__shard_find *f, uint64_t t
 }
 
 /*
- * Adds the keys of each bin to counts, which are 0, and sets `sorted` to the bin of each key, so that no hash is
+ * Adds the keys of each bin to counts, all 0 before, and sets `sorted` to the bin of each key, so that no hash is
  * computed again. count is shared memory, a word for each bin.
  */
 CUA_FORCE void cua__bins_count(const struct cua__shard_find *f, uint32_t *count, uint32_t ks)
@@ -102,27 +102,7 @@ CUA_FORCE void cua__bins_count(const struct cua__shard_find *f, uint32_t *count,
 			cua_port_add_u32(&f->counts[b], CUA_READ(count[b]), CUA__SHARD_ON_DEVICE);
 }
 
-/*
- * The sum of v over the lower threads of a block, and over all threads. of_warp is shared memory, a word for
- * each warp.
- */
-CUA_FORCE uint32_t cua__bins_before(uint32_t v, uint32_t *of_warp, uint32_t *all)
-{
-	const uint32_t warp = cua_port_thread() / 32;
-	uint32_t total, before = cua__warp_before(v, &total), w;
-
-	if (cua_port_lane() == 31)
-		CUA_WRITE(of_warp[warp], total);
-	cua_port_sync_block();
-	*all = 0;
-	for (w = 0; w < CUA__BINS_THREADS / 32; w++) {
-		before += w < warp ? CUA_READ(of_warp[w]) : 0;
-		*all += CUA_READ(of_warp[w]);
-	}
-	return before;
-}
-
-/* Sets starts and cursors. Of a single block, whose threads have adjacent bins. */
+/* Sets starts and cursors. A single block calls it; its threads have adjacent bins. */
 CUA_FORCE void cua__bins_scan(const struct cua__shard_find *f, uint32_t *of_warp)
 {
 	const uint32_t bins = cua__bins_all(f);
@@ -132,7 +112,7 @@ CUA_FORCE void cua__bins_scan(const struct cua__shard_find *f, uint32_t *of_warp
 
 	for (b = first; b < first + each && b < bins; b++)
 		sum += (CUA_READ(f->counts[b]) + 31) / 32 * 32;
-	at = cua__bins_before(sum, of_warp, &all);
+	at = cua__block_before(sum, of_warp, CUA__BINS_THREADS, &all);
 	for (b = first; b < first + each && b < bins; b++) {
 		CUA_WRITE(f->starts[b], at);
 		CUA_WRITE(f->cursors[b], at);
@@ -199,7 +179,7 @@ CUA_FORCE void cua__bins_send(const struct cua__shard_find *f, uint64_t tile,
 	}
 }
 
-/* Sets units and extents. Of a single block, with a thread for each region. */
+/* Sets units and extents. A single block calls it, with a thread for each region. */
 CUA_FORCE void cua__bins_plan(const struct cua__hashmap_sources *p, uint32_t *of_warp)
 {
 	const uint32_t region = cua_port_thread();
@@ -214,7 +194,7 @@ CUA_FORCE void cua__bins_plan(const struct cua__hashmap_sources *p, uint32_t *of
 		most = n > most ? n : most;
 	}
 	most = (most + CUA__HASHMAP_UNIT - 1) / CUA__HASHMAP_UNIT * p->sources;
-	before = cua__bins_before(most, of_warp, &all);
+	before = cua__block_before(most, of_warp, CUA__BINS_THREADS, &all);
 	if (region < p->regions)
 		CUA_WRITE(p->units[region], before);
 	if (region == 0)
@@ -226,7 +206,7 @@ struct cua__bins_unit {
 	uint32_t source, at, n;
 };
 
-/* The keys of a unit below units[regions]; possibly none, if another source has more in the region. */
+/* The keys of a unit below units[regions]; possibly none, if some source has more in the region. */
 CUA_FORCE struct cua__bins_unit cua__bins_unit(const struct cua__hashmap_sources *p, uint32_t unit)
 {
 	struct cua__bins_unit u;
@@ -292,7 +272,7 @@ CUA_FORCE void cua__bins_take(const struct cua__shard_find *f, uint64_t tile,
 				continue;
 			at = CUA_READ(sh->base[CUA_READ(bin_of[s])]) + s;
 			there[j] = CUA_READ(f->found[at / 32]) >> at % 32 & 1;
-			/* of an absent key any bits, which stay in shared memory */
+			/* of an absent key any bits; these stay in shared memory */
 			if (vs)
 				value[j] = cua__shard_get(f->values, at, vs);
 		}
