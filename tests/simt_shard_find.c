@@ -48,7 +48,7 @@ static uint32_t bin_of(uint32_t i)
 	return owner * find.regions + region;
 }
 
-/* Key i is i * 3 + 1 in all of its words, or one of few. */
+/* All words of key i are i * 3 + 1; few: 1 or 4. */
 static void make(uint32_t ranks, uint32_t regions, uint32_t n, uint32_t key_size, int few)
 {
 	uint32_t at = 0, i, b;
@@ -87,6 +87,14 @@ static void make(uint32_t ranks, uint32_t regions, uint32_t n, uint32_t key_size
 		wanted_starts[b] = at;
 		at += (wanted[b] + 31) / 32 * 32;
 	}
+}
+
+static void try_kernel(const char *name, void (*setup)(void), void (*body)(void),
+		       const char *(*check)(void), unsigned blocks)
+{
+	const struct simt_case c = {.name = name, .setup = setup, .body = body, .check = check};
+
+	try_shape(c, blocks, THREADS, 3);
 }
 
 #define BY_KEY(call)                                                                               \
@@ -171,7 +179,7 @@ static void send_body(void)
 #undef SEND
 }
 
-/* The place in the bins of key i, or one past all places. */
+/* The place in the bins of key i, or PLACES if its bin in its tile is another. */
 static uint32_t place_of(uint32_t i)
 {
 	const uint32_t bins = find.ranks * find.regions, tile = i / find.tile, b = bin_of(i);
@@ -283,10 +291,6 @@ START_TEST(bins)
 	};
 
 	for (size_t k = 0; k < sizeof(shapes) / sizeof(shapes[0]); k++) {
-		struct simt_case c = {.name = "count bins",
-				      .setup = count_setup,
-				      .body = count_body,
-				      .check = count_check};
 		unsigned tiles;
 
 		make(shapes[k].ranks, shapes[k].regions, shapes[k].n, shapes[k].key, shapes[k].few);
@@ -294,22 +298,10 @@ START_TEST(bins)
 		find.found_out = k % 2 ? NULL : found_out;
 		find.values_out = shapes[k].value ? values_out : NULL;
 		tiles = (unsigned)cua__bins_tiles(&find);
-		try_shape(c, 2, THREADS, 3);
-		c = (struct simt_case){.name = "scan bins",
-				       .setup = scan_setup,
-				       .body = scan_body,
-				       .check = scan_check};
-		try_shape(c, 1, THREADS, 3);
-		c = (struct simt_case){.name = "send to bins",
-				       .setup = send_setup,
-				       .body = send_body,
-				       .check = send_check};
-		try_shape(c, tiles, THREADS, 3);
-		c = (struct simt_case){.name = "take answers",
-				       .setup = take_setup,
-				       .body = take_body,
-				       .check = take_check};
-		try_shape(c, tiles, THREADS, 3);
+		try_kernel("count bins", count_setup, count_body, count_check, 2);
+		try_kernel("scan bins", scan_setup, scan_body, scan_check, 1);
+		try_kernel("send to bins", send_setup, send_body, send_check, tiles);
+		try_kernel("take answers", take_setup, take_body, take_check, tiles);
 	}
 }
 END_TEST
@@ -402,11 +394,6 @@ START_TEST(owner_units)
 	};
 
 	for (size_t k = 0; k < sizeof(n) / sizeof(n[0]); k++) {
-		struct simt_case c = {.name = "plan units",
-				      .setup = plan_setup,
-				      .body = plan_body,
-				      .check = plan_check};
-
 		owner = (struct cua__hashmap_sources){.sources = k % 2 ? SOURCES : 2,
 						      .regions = k % 2 ? 2 : 3,
 						      .first = 1,
@@ -423,12 +410,8 @@ START_TEST(owner_units)
 				at += (source_counts[s][r] + 31) / 32 * 32;
 			}
 		}
-		try_shape(c, 1, THREADS, 3);
-		c = (struct simt_case){.name = "visit units",
-				       .setup = visit_setup,
-				       .body = visit_body,
-				       .check = visit_check};
-		try_shape(c, 2, THREADS, 3);
+		try_kernel("plan units", plan_setup, plan_body, plan_check, 1);
+		try_kernel("visit units", visit_setup, visit_body, visit_check, 2);
 	}
 }
 END_TEST
