@@ -484,8 +484,8 @@ planted 'an order of answers that leaves out some' shard_find \
   's/i += CUA__BINS_LOADS \* CUA__BINS_THREADS/i += 2 * CUA__BINS_LOADS * CUA__BINS_THREADS/' shard_find
 planted 'bins that begin where the last one ends' shard_find \
   's|at += (CUA_READ(f->counts\[b\]) + 31) / 32 \* 32;|at += CUA_READ(f->counts[b]);|' shard_find
-planted 'threads whose bins all begin at the first place' warp_scan \
-  's/before += w < warp ? sum : 0;//' shard_find
+planted 'threads whose bins all begin at the first place' shard_find \
+  's/before += w < warp ? CUA_READ(of_warp\[w\]) : 0;//' shard_find
 planted 'keys of a tile that are numbered before the counters are zero' shard_find \
   '/CUA_WRITE(sh->count\[i\], 0u);/{n;d;}' shard_find
 planted 'runs that are claimed before all keys have numbers' shard_find \

@@ -409,10 +409,9 @@ static enum cua_status try_update(struct cua_sharded_map *m, const struct cua__s
 
 /* ---- finds ---- */
 
-/* Tests have other limits: the most keys of a rank that are found at once, and the least if memory is scarce. */
+/* The most keys of a rank that are found at once. Tests have other limits. */
 #ifndef MOST_FOUND
 #define MOST_FOUND ((uint64_t)1 << 28)
-#define LEAST_FOUND ((uint64_t)1 << 22)
 #endif
 /*
  * log2 of the buckets of a region, of a table with at least LEAST_REGIONS of them and so many keys: keys of fewer
@@ -458,11 +457,10 @@ static uint32_t tile_of(const struct cua_sharded_map *m)
 	return tile;
 }
 
-/* at_once: the most keys of a part */
-static void shape(const struct cua_sharded_map *m, struct finds *f, uint64_t most, uint64_t at_once)
+static void shape(const struct cua_sharded_map *m, struct finds *f, uint64_t most)
 {
-	f->part = most < at_once ? most : at_once;
-	f->parts = most / at_once + (most % at_once != 0);
+	f->part = most < MOST_FOUND ? most : MOST_FOUND;
+	f->parts = most / MOST_FOUND + (most % MOST_FOUND != 0);
 	f->regions = regions_of(m, f->part, &f->shift);
 	f->tile = tile_of(m);
 }
@@ -581,21 +579,14 @@ static enum cua_status run_finds(struct cua_sharded_map *m, struct finds *f,
 static enum cua_status try_finds(struct cua_sharded_map *m, const struct cua__sharded_bulk *b,
 				 int *done)
 {
-	const uint64_t most = most_of(m);
-	enum cua_status status = CUA_OK;
+	struct finds f = {.b = b};
+	struct cua__workspaces w = {.begun = 0};
 
-	for (uint64_t at_once = MOST_FOUND; most && !*done && !status;) {
-		struct finds f = {.b = b};
-		struct cua__workspaces w = {.begun = 0};
-
-		shape(m, &f, most, at_once);
-		*done = cua__sharded_take(m->group, &w, lay_out(m, &f, 0, NULL));
-		status = cua__sharded_give_back(&w, *done ? run_finds(m, &f, &w) : CUA_OK);
-		at_once = f.part / 4;
-		if (at_once < LEAST_FOUND)
-			break;
-	}
-	return status;
+	shape(m, &f, most_of(m));
+	if (!f.parts)
+		return CUA_OK;
+	*done = cua__sharded_take(m->group, &w, lay_out(m, &f, 0, NULL));
+	return cua__sharded_give_back(&w, *done ? run_finds(m, &f, &w) : CUA_OK);
 }
 
 /* ---- all calls ---- */
@@ -620,7 +611,7 @@ size_t cua__sharded_direct_bytes(const struct cua_sharded_map *m, uint64_t most)
 
 	if (!m->side)
 		return 0;
-	shape(m, &f, most, MOST_FOUND);
+	shape(m, &f, most);
 	bytes = lay_out(m, &f, 0, NULL);
 	for (int k = CUA__SHARD_INSERT; k <= CUA__SHARD_UPDATE; k++) {
 		const enum cua__shard_direct_call call = (enum cua__shard_direct_call)k;

@@ -102,6 +102,26 @@ CUA_FORCE void cua__bins_count(const struct cua__shard_find *f, uint32_t *count,
 			cua_port_add_u32(&f->counts[b], CUA_READ(count[b]), CUA__SHARD_ON_DEVICE);
 }
 
+/*
+ * The sum of v over the lower threads of a block, and over all threads. of_warp is shared memory, a word for
+ * each warp.
+ */
+CUA_FORCE uint32_t cua__bins_before(uint32_t v, uint32_t *of_warp, uint32_t *all)
+{
+	const uint32_t warp = cua_port_thread() / 32;
+	uint32_t total, before = cua__warp_before(v, &total), w;
+
+	if (cua_port_lane() == 31)
+		CUA_WRITE(of_warp[warp], total);
+	cua_port_sync_block();
+	*all = 0;
+	for (w = 0; w < CUA__BINS_THREADS / 32; w++) {
+		before += w < warp ? CUA_READ(of_warp[w]) : 0;
+		*all += CUA_READ(of_warp[w]);
+	}
+	return before;
+}
+
 /* Sets starts and cursors. A single block calls it; its threads have adjacent bins. */
 CUA_FORCE void cua__bins_scan(const struct cua__shard_find *f, uint32_t *of_warp)
 {
@@ -112,7 +132,7 @@ CUA_FORCE void cua__bins_scan(const struct cua__shard_find *f, uint32_t *of_warp
 
 	for (b = first; b < first + each && b < bins; b++)
 		sum += (CUA_READ(f->counts[b]) + 31) / 32 * 32;
-	at = cua__block_before(sum, of_warp, CUA__BINS_THREADS, &all);
+	at = cua__bins_before(sum, of_warp, &all);
 	for (b = first; b < first + each && b < bins; b++) {
 		CUA_WRITE(f->starts[b], at);
 		CUA_WRITE(f->cursors[b], at);
@@ -194,7 +214,7 @@ CUA_FORCE void cua__bins_plan(const struct cua__hashmap_sources *p, uint32_t *of
 		most = n > most ? n : most;
 	}
 	most = (most + CUA__HASHMAP_UNIT - 1) / CUA__HASHMAP_UNIT * p->sources;
-	before = cua__block_before(most, of_warp, CUA__BINS_THREADS, &all);
+	before = cua__bins_before(most, of_warp, &all);
 	if (region < p->regions)
 		CUA_WRITE(p->units[region], before);
 	if (region == 0)

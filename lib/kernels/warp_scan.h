@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sums over the lanes of a whole warp, and over the threads of a block.
+ * Sums over the lanes of a whole warp.
  *
  * Source: the scan of Hillis and Steele (Data Parallel Algorithms, 1986). All 32 lanes call together.
  */
@@ -25,30 +25,6 @@ CUA_FORCE uint32_t cua__warp_before(uint32_t v, uint32_t *total)
 	return sum - v;
 }
 
-/*
- * The sum of the words of the lower threads of a block; *total is that of all threads. of_warp is shared memory, a
- * word for each warp. All threads call; threads is a constant.
- */
-CUA_FORCE uint32_t cua__block_before(uint32_t v, uint32_t *of_warp, uint32_t threads,
-				     uint32_t *total)
-{
-	const uint32_t warp = cua_port_thread() / 32;
-	uint32_t before = cua__warp_before(v, total);
-
-	if (cua_port_lane() == 31)
-		CUA_WRITE(of_warp[warp], *total);
-	cua_port_sync_block();
-	*total = 0;
-	CUA__UNROLL
-	for (uint32_t w = 0; w < threads / 32; w++) {
-		const uint32_t sum = CUA_READ(of_warp[w]);
-
-		before += w < warp ? sum : 0;
-		*total += sum;
-	}
-	return before;
-}
-
 /* Regions that a thread claims at once. */
 #define CUA__CLAIMS 4u
 
@@ -70,7 +46,13 @@ CUA_FORCE void cua__block_claim(uint32_t *count, uint32_t *base, uint32_t *of_wa
 
 	for (uint32_t r = begin; r < begin + each && r < regions; r++)
 		sum += CUA_READ(count[r]);
-	before = cua__block_before(sum, of_warp, threads, &total);
+	before = cua__warp_before(sum, &total);
+	if (cua_port_lane() == 31)
+		CUA_WRITE(of_warp[thread / 32], total);
+	cua_port_sync_block();
+	CUA__UNROLL
+	for (uint32_t w = 0; w < threads / 32; w++)
+		before += w < thread / 32 ? CUA_READ(of_warp[w]) : 0;
 	for (uint32_t r = begin; r < begin + each && r < regions; r++) {
 		const uint32_t mine = CUA_READ(count[r]);
 
