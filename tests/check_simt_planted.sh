@@ -472,6 +472,8 @@ planted 'many ranks whose pairs claim no place of their own' shard_kernel \
   's/at = cua_port_fetch_add_u32(&s->cursors\[to\], 1,/at = cua_port_load_b32(\&s->cursors[to],/' shard
 planted 'an owner that depends on half of a wide key' owner \
   's/cua_hash_u128(key, seed)/cua_hash_u64(key.lo, seed)/' shard
+planted 'an owner that depends on half of a key of 8 bytes' owner \
+  's/cua_hash_u64(key.lo, seed)/cua_hash_u64((uint32_t)key.lo, seed)/' shard
 planted 'keys that are counted before the counters are zero' shard_find \
   '/^CUA_FORCE void cua__bins_count/,/^}/{/CUA_WRITE(count\[b\], 0u);/{n;d;};}' shard_find
 planted 'counts of a block that are added before all lanes have counted' shard_find \

@@ -154,6 +154,34 @@ START_TEST(place)
 }
 END_TEST
 
+/* Keys that differ in one 32-bit word alone: each of 4 ranks gets 15 to 35 percent of them. */
+START_TEST(owners)
+{
+	static const uint32_t sizes[] = {4, 8, 16};
+	enum { KEYS = 1000 };
+
+	for (size_t k = 0; k < 3; k++)
+		for (uint32_t word = 0; word < sizes[k] / 4; word++) {
+			uint32_t share[4] = {0};
+
+			for (uint32_t i = 0; i < KEYS; i++) {
+				uint32_t words[4] = {0};
+				struct cua_u128 key;
+
+				words[word] = i;
+				memcpy(&key, words, sizeof(key));
+				share[cua__owner(key, sizes[k], 5, 4)]++;
+			}
+			for (uint32_t r = 0; r < 4; r++)
+				ck_assert_msg(share[r] > KEYS * 15 / 100 &&
+						      share[r] < KEYS * 35 / 100,
+					      "keys of %u bytes that differ in word %u: rank %u "
+					      "owns %u of %u",
+					      sizes[k], word, r, share[r], KEYS);
+		}
+}
+END_TEST
+
 /* ---- answers ---- */
 
 static void answer_setup(void)
@@ -218,6 +246,7 @@ TCase *simt_shard_cases(void)
 	TCase *tc = simt_tcase("shard");
 
 	tcase_add_test(tc, place);
+	tcase_add_test(tc, owners);
 	tcase_add_test(tc, answer);
 	return tc;
 }
