@@ -34,6 +34,11 @@
 #define SANITIZED 0
 #endif
 
+/* 1 if the devices of the CUDA backend are a model (cuda_model.h). */
+#ifndef TEST_MODEL
+#define TEST_MODEL 0
+#endif
+
 #if TEST_CUDA
 #define TEST_BACKEND CUA_BACKEND_CUDA
 #else
