@@ -33,7 +33,7 @@ static __global__ void __launch_bounds__(INSERT_THREADS)
 	insert_kernel(struct cua_chained_view view, uint64_t n, const uint64_t *keys,
 		      const uint64_t *values)
 {
-	extern __shared__ uint64_t tags[]; /* the bucket of each slot, or CUA_CHAINED_NONE */
+	CUA__SHARED_ARRAY(uint64_t, tags); /* the bucket of each slot, or CUA_CHAINED_NONE */
 	__shared__ uint64_t base;
 	const uint32_t size = tile<ITEMS>::size, slots = tile<ITEMS>::slots;
 	uint32_t *lasts = (uint32_t *)(tags + slots);
@@ -125,7 +125,7 @@ template <enum cua__chained_way WAY>
 static __global__ void __launch_bounds__(BULK_THREADS)
 	bulk_kernel(const struct cua__chained_bulk bulk)
 {
-	extern __shared__ uint64_t bulk_words[];
+	CUA__SHARED_ARRAY(uint64_t, bulk_words);
 
 	cua__chained_bulk_add(&bulk, WAY, bulk_words);
 }

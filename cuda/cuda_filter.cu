@@ -95,7 +95,7 @@ __global__ void __launch_bounds__(WARPS * 32, BLOCKS)
 						  0};
 	constexpr uint32_t TILE = tile_size(SIZE, LOADS);
 	__shared__ struct cua__filter_shared shared;
-	extern __shared__ uint4 in_order_stage[];
+	CUA__SHARED_ARRAY(uint4, in_order_stage);
 
 	cua__filter_in_order(
 		kind, &f, &shared, in_order_stage,

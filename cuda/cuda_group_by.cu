@@ -69,7 +69,7 @@ template <unsigned SIZE>
 __global__ void __launch_bounds__(PARTITION_THREADS, 2)
 	partition_kernel(const __grid_constant__ struct cua__regions_job j)
 {
-	extern __shared__ uint32_t memory[];
+	CUA__SHARED_ARRAY(uint32_t, memory);
 	const uint32_t regions = SIZE == 8 ? CUA__REGIONS : j.regions;
 	const struct cua__regions_stage stage = cua__regions_stage_at(known(memory), regions);
 
@@ -81,7 +81,7 @@ template <enum cua_type TYPE>
 __global__ void __launch_bounds__(ACCUMULATE_THREADS, 2)
 	accumulate_kernel(const __grid_constant__ struct cua__regions_job j)
 {
-	extern __shared__ uint32_t memory[];
+	CUA__SHARED_ARRAY(uint32_t, memory);
 
 	cua__regions_accumulate(&j, (struct cua__regions_block *)known(memory),
 				TYPE == CUA_NONE ? 4 : 8, TYPE);
@@ -93,7 +93,7 @@ template <unsigned SIZE>
 __global__ void __launch_bounds__(FEW_THREADS)
 	few_collect_kernel(const __grid_constant__ struct cua__few_job j)
 {
-	extern __shared__ uint32_t memory[];
+	CUA__SHARED_ARRAY(uint32_t, memory);
 
 	cua__few_collect(&j, (struct cua__few_block *)known(memory), FEW_THREADS, SIZE);
 }
@@ -102,7 +102,7 @@ template <unsigned SIZE>
 __global__ void __launch_bounds__(FEW_THREADS)
 	few_order_kernel(const __grid_constant__ struct cua__few_job j)
 {
-	extern __shared__ uint32_t memory[];
+	CUA__SHARED_ARRAY(uint32_t, memory);
 
 	cua__few_order(&j, (struct cua__few_sorter *)known(memory), SIZE);
 }
@@ -111,7 +111,7 @@ template <unsigned SIZE>
 __global__ void __launch_bounds__(FEW_THREADS)
 	few_number_kernel(const __grid_constant__ struct cua__few_job j)
 {
-	extern __shared__ uint32_t memory[];
+	CUA__SHARED_ARRAY(uint32_t, memory);
 
 	cua__few_number(&j, known(memory), FEW_THREADS, SIZE);
 }
@@ -120,7 +120,7 @@ template <unsigned SIZE, enum cua_type TYPE, int COUNTS>
 __global__ void __launch_bounds__(FEW_THREADS)
 	few_accumulate_kernel(const __grid_constant__ struct cua__few_job j)
 {
-	extern __shared__ uint32_t memory[];
+	CUA__SHARED_ARRAY(uint32_t, memory);
 
 	cua__few_accumulate(&j, known(memory), FEW_THREADS, SIZE, TYPE, COUNTS);
 }
@@ -134,7 +134,7 @@ __global__ void __launch_bounds__(THREADS)
 __global__ void __launch_bounds__(MARK_THREADS)
 	mark_kernel(const __grid_constant__ struct cua__regions_job j)
 {
-	extern __shared__ uint32_t memory[];
+	CUA__SHARED_ARRAY(uint32_t, memory);
 
 	cua__regions_mark(&j, (struct cua__regions_marks *)known(memory));
 }

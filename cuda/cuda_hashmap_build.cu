@@ -33,14 +33,6 @@
  * flight at once.
  */
 #define MOST_ROOM (0xffffffffu - 8192u)
-/* Below these limits of pairs and build regions, a scatter and a build cost more than they save. */
-#define LEAST_PAIRS ((uint64_t)1 << 18)
-#define LEAST_BUILD_REGIONS 16u
-/*
- * Insert: log2 of the buckets per region, and the bytes of the map that are written concurrently.
- */
-#define INSERT_SHIFT 16u
-#define INSERT_BYTES ((uint64_t)21 << 20)
 /*
  * A build of a sharded map: the slices of the regions of an owner. With more slices the last is shorter, but
  * the host launches more.
@@ -53,7 +45,18 @@
  */
 #define EARLY_SHARE 3u
 #define LEAST_RANKS_OF_PARTS 3u
+/* Tests on a model of GPUs have other limits. */
+#ifndef LEAST_BYTES_OF_PARTS
 #define LEAST_BYTES_OF_PARTS(ranks) ((uint64_t)(ranks) * (ranks) << 23)
+/* Below these limits of pairs and build regions, a scatter and a build cost more than they save. */
+#define LEAST_PAIRS ((uint64_t)1 << 18)
+#define LEAST_BUILD_REGIONS 16u
+/*
+ * Insert: log2 of the buckets per region, and the bytes of the map that are written concurrently.
+ */
+#define INSERT_SHIFT 16u
+#define INSERT_BYTES ((uint64_t)21 << 20)
+#endif
 
 /* Words per thread: as many as fit in the memory of a build region. */
 static __host__ __device__ constexpr uint32_t build_each(uint32_t ks, uint32_t vs)
@@ -81,7 +84,7 @@ __global__ void __launch_bounds__(SCATTER_THREADS, SCATTER_BLOCKS_PER_PROCESSOR)
 		HASH, 0,  WHICH == SEND};
 	constexpr uint32_t TILE = SCATTER_THREADS * scatter_each(KS, VS);
 	__shared__ struct cua__regions_shared shared;
-	extern __shared__ uint4 scatter_stage[];
+	CUA__SHARED_ARRAY(uint4, scatter_stage);
 	void *stage = known(scatter_stage);
 	CUA__REGIONS_INDEX *region_of =
 		(CUA__REGIONS_INDEX *)((char *)stage + TILE * word_size(KS, VS));
@@ -100,7 +103,7 @@ __global__ void __launch_bounds__(BUILD_THREADS, BUILD_BLOCKS_PER_PROCESSOR)
 						   0,  HASH};
 	__shared__ struct cua__regions_shared shared;
 	__shared__ uint32_t number[CUA__REGIONS_BUCKETS], overflow[CUA__REGIONS_BUCKETS];
-	extern __shared__ uint4 build_table[];
+	CUA__SHARED_ARRAY(uint4, build_table);
 	void *table = known(build_table);
 	const struct cua__regions_room room = {table, known(number), known(overflow),
 					       (char *)table + CUA__REGIONS_BUILD_BYTES,

@@ -22,10 +22,13 @@
 #define ROOM 8192u
 /* at load 0.9, a region of this many slots seldom has keys without an entry */
 #define REGION_SLOTS 7000u
-#define LEAST_REGIONS 512u
 #define MOST_REGIONS (4 * SCATTER_THREADS)
+/* Tests on a model of GPUs have other limits. */
+#ifndef LEAST_REGIONS
+#define LEAST_REGIONS 512u
 /* with fewer pairs, the steps before the update cost more than they save */
 #define LEAST_PAIRS ((uint64_t)1 << 20)
+#endif
 
 static __host__ __device__ constexpr uint32_t combine_threads(uint32_t ks, uint32_t vs)
 {
@@ -87,7 +90,7 @@ __global__ void __launch_bounds__(STARTS_THREADS)
 {
 	constexpr struct cua__regions_kind kind = {KS, VS, STARTS_THREADS, 1, 0, HASH, 1};
 	__shared__ struct cua__regions_shared shared;
-	extern __shared__ uint4 starts_table[];
+	CUA__SHARED_ARRAY(uint4, starts_table);
 	const struct cua__sums keys = {starts_table, NULL, &shared.has_greatest, ROOM};
 
 	cua__combine_starts(kind, &a, &shared, &keys, ROOM);
@@ -101,7 +104,7 @@ __global__ void __launch_bounds__(SCATTER_THREADS, SCATTER_BLOCKS_PER_PROCESSOR)
 	constexpr struct cua__regions_kind kind = {KS, VS,   SCATTER_THREADS, EACH, 0, HASH,
 						   1,  SENDS};
 	__shared__ struct cua__regions_shared shared;
-	extern __shared__ uint4 scatter_stage[];
+	CUA__SHARED_ARRAY(uint4, scatter_stage);
 	void *stage = known(scatter_stage);
 	CUA__REGIONS_INDEX *region_of =
 		(CUA__REGIONS_INDEX *)((char *)stage + TILE * word_size(KS, VS));
@@ -119,7 +122,7 @@ __global__ void __launch_bounds__(combine_threads(KS, VS), combine_blocks(KS, VS
 	constexpr struct cua__regions_kind kind = {KS, VS,   combine_threads(KS, VS), 1, 0, HASH,
 						   1,  SENDS};
 	__shared__ struct cua__regions_shared shared;
-	extern __shared__ uint4 combine_table[];
+	CUA__SHARED_ARRAY(uint4, combine_table);
 	char *table = (char *)known(combine_table);
 	const struct cua__sums sums = {table, table + ROOM * KS, &shared.has_greatest, ROOM};
 

@@ -35,7 +35,7 @@ template <enum cua_type TYPE, enum cua__histogram_rule RULE, enum cua__histogram
 __global__ void __launch_bounds__(CUA__HISTOGRAM_BLOCK)
 	count_kernel(const __grid_constant__ struct cua__histogram_job job)
 {
-	extern __shared__ __align__(16) uint32_t shared[];
+	CUA__SHARED_ARRAY(uint32_t, shared);
 	struct cua__histogram_block block;
 
 	cua__histogram_begin(TYPE, RULE, LAYOUT, &job, NULL, shared, &block);
@@ -54,7 +54,7 @@ __global__ void __launch_bounds__(CUA__HISTOGRAM_BLOCK)
 	edges_kernel(const __grid_constant__ struct cua__histogram_job job,
 		     const __grid_constant__ struct near_edges near)
 {
-	extern __shared__ __align__(16) uint32_t shared[];
+	CUA__SHARED_ARRAY(uint32_t, shared);
 	struct cua__histogram_block block;
 	/*
 	 * taken before all branches: the compiler of CUDA 11.8 fails if only a single branch takes
@@ -86,7 +86,7 @@ template <enum cua_type TYPE>
 __global__ void __launch_bounds__(ANY_BLOCK, 3)
 	any_kernel(const __grid_constant__ struct cua__histogram_job job, uint32_t own_bins)
 {
-	extern __shared__ __align__(16) uint32_t shared[];
+	CUA__SHARED_ARRAY(uint32_t, shared);
 
 	cua__histogram_any_kernel(TYPE, &job, own_bins, shared);
 }

@@ -114,7 +114,7 @@ static __global__ void __launch_bounds__(ROWS_BLOCK)
 		 * reads it first; a prefetch makes the reads overlap.
 		 */
 		if (left <= 16 && a.row_bytes % 32)
-			asm volatile("prefetch.global.L2 [%0];" ::"l"(to) : "memory");
+			cua__prefetch(to);
 		if (left >= 16)
 			*(ulonglong2 *)to = v;
 		else

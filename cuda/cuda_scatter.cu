@@ -24,7 +24,7 @@ namespace
 __global__ void __launch_bounds__(COUNT_THREADS)
 	count_kernel(const __grid_constant__ struct cua__scatter_job j)
 {
-	extern __shared__ uint32_t memory[];
+	CUA__SHARED_ARRAY(uint32_t, memory);
 
 	cua__scatter_count(&j, memory);
 }
@@ -41,7 +41,7 @@ template <unsigned INDEX, unsigned VALUE, int ROWS>
 __global__ void __launch_bounds__(PARTITION_THREADS, 2)
 	partition_kernel(const __grid_constant__ struct cua__scatter_job j, unsigned pass)
 {
-	extern __shared__ uint32_t memory[];
+	CUA__SHARED_ARRAY(uint32_t, memory);
 	const struct cua__scatter_stage stage = cua__scatter_stage_at(&j, known(memory));
 
 	cua__scatter_partition(&j, pass, &stage, INDEX, VALUE == 8 ? 8 : j.size, VALUE, ROWS,
@@ -59,7 +59,7 @@ template <enum cua_type TYPE, enum cua__scatter_cell CELL, enum cua__scatter_pat
 __global__ void __launch_bounds__(ACCUMULATE_THREADS, 1)
 	accumulate_kernel(const __grid_constant__ struct cua__scatter_job j, unsigned pass)
 {
-	extern __shared__ uint32_t memory[];
+	CUA__SHARED_ARRAY(uint32_t, memory);
 	const enum cua_type type = TYPE == CUA_NONE ? j.s.type : TYPE;
 	const uint32_t size = TYPE == CUA_NONE ? j.size : cua__element_size(TYPE);
 	const uint32_t value = PATH == CUA__SCATTER_ROWS || TYPE == CUA_NONE ? j.value_size

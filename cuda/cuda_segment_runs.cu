@@ -51,7 +51,7 @@ namespace
 			    struct cua__fixed_state *state, uint32_t *pending)                     \
 	{                                                                                          \
 		__shared__ struct cua__runs_shared shared;                                         \
-		extern __shared__ uint4 runs_room[];                                               \
+		CUA__SHARED_ARRAY(uint4, runs_room);                                               \
                                                                                                    \
 		cua__segment_runs_##kind(kind_of(KEY, sizeof(T)), &f, &s, state, pending, &shared, \
 					 runs_room);                                               \

@@ -122,7 +122,7 @@ static __global__ void __launch_bounds__(CUA__BINS_THREADS, 2)
 	bin_send_kernel(const __grid_constant__ struct cua__shard_find f)
 {
 	constexpr unsigned TILE = CUA__BINS_THREADS * ITEMS;
-	extern __shared__ uint4 send_stage[];
+	CUA__SHARED_ARRAY(uint4, send_stage);
 	char *stage = (char *)known(send_stage);
 	struct cua__bins_shared *sh =
 		(struct cua__bins_shared *)(stage + TILE * (KEY + sizeof(CUA__SHARD_OFFSET)));
@@ -136,7 +136,7 @@ template <unsigned VALUE>
 static __global__ void __launch_bounds__(CUA__BINS_THREADS, VALUE > 4 ? 2 : MOST_RESIDENT)
 	bin_take_kernel(const __grid_constant__ struct cua__shard_find f)
 {
-	extern __shared__ uint4 take_stage[];
+	CUA__SHARED_ARRAY(uint4, take_stage);
 	char *stage = (char *)known(take_stage);
 	CUA__SHARD_OFFSET *bin_of = (CUA__SHARD_OFFSET *)(stage + f.tile * VALUE);
 	struct cua__bins_shared *sh = (struct cua__bins_shared *)(bin_of + f.tile);

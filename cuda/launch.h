@@ -29,8 +29,8 @@ static enum cua_status cua__launch(struct cua_context *ctx, void (*kernel)(P...)
 {
 	void *list[] = {(void *)&args...};
 
-	return cua__cuda_status(ctx, cudaLaunchKernel((const void *)kernel, dim3(grid), dim3(block),
-						      list, shared, (cudaStream_t)ctx->stream));
+	return cua__cuda_status(ctx, cudaLaunchKernel(kernel, dim3(grid), dim3(block), list, shared,
+						      (cudaStream_t)ctx->stream));
 }
 
 /*
@@ -55,7 +55,6 @@ static enum cua_status cua__launch_early(struct cua_context *ctx, void (*kernel)
 					 unsigned grid, unsigned block, size_t shared,
 					 typename cua__same<P>::type... args)
 {
-	void *list[] = {(void *)&args...};
 	cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
 	cudaLaunchAttribute attribute = {};
 	cudaLaunchConfig_t config = {};
@@ -72,10 +71,13 @@ static enum cua_status cua__launch_early(struct cua_context *ctx, void (*kernel)
 	config.stream = (cudaStream_t)ctx->stream;
 	config.attrs = &attribute;
 	config.numAttrs = 1;
-	return cua__cuda_status(ctx, cudaLaunchKernelExC(&config, (const void *)kernel, list));
+	return cua__cuda_status(ctx, cudaLaunchKernelEx(&config, kernel, args...));
 }
 
 #ifdef __CUDACC__
+/* The dynamic shared memory of a block, as an array of T. */
+#define CUA__SHARED_ARRAY(T, name) extern __shared__ __align__(16) T name[]
+
 /*
  * Keeps the address of shared memory in a register. Otherwise the compiler recomputes it for each
  * use, with four instructions.
@@ -98,6 +100,12 @@ static __device__ __forceinline__ void cua__after_predecessor(void)
 	asm volatile("griddepcontrol.wait;" ::: "memory");
 	asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
+}
+
+/* Moves a line of global memory to the L2. */
+static __device__ __forceinline__ void cua__prefetch(const void *p)
+{
+	asm volatile("prefetch.global.L2 [%0];" ::"l"(p) : "memory");
 }
 #endif
 

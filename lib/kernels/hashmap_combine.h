@@ -39,7 +39,9 @@
 #include "kernels/hashmap_regions.h"
 
 /* Keys of the guess; the sample's expected keys, and the most that are taken. */
+#ifndef CUA__COMBINE_GUESSED
 #define CUA__COMBINE_GUESSED 65536u
+#endif
 #define CUA__COMBINE_SAMPLE 4096u
 #ifndef CUA__COMBINE_MOST_SAMPLED
 #define CUA__COMBINE_MOST_SAMPLED 6144u
