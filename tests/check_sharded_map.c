@@ -400,7 +400,7 @@ START_TEST(long_calls)
 	uint64_t seed = test_seed("long_calls");
 	const struct kind *kind = &kinds[_i % 2];
 	const uint32_t size = _i < 2 ? 3 : 5;
-	const size_t most = test_traced() ? 2000 : SANITIZED ? 90000 : 200000;
+	const size_t most = test_traced() ? 2000 : SANITIZED || TEST_MODEL ? 90000 : 200000;
 	struct ranks g;
 
 	open_ranks(&g, size, kind, 300000);
@@ -419,6 +419,12 @@ END_TEST
 
 #if TEST_CUDA || !SANITIZED
 enum { REPEATS = 1, ONE_OWNER, SHAPES };
+/* On a model of GPUs, calls of 128 times fewer pairs are large. */
+#if TEST_MODEL
+enum { LARGE = 18000, LARGE_BUCKETS = 11000, FEWER_BITS = 7, RESERVED_EVERY = 1009 };
+#else
+enum { LARGE = 2300000, LARGE_BUCKETS = 1400000, FEWER_BITS = 0, RESERVED_EVERY = 100003 };
+#endif
 
 /*
  * n pairs of each rank with keys below 2^bits; of more than 2 ranks, one has no pairs. Some keys are the
@@ -443,11 +449,11 @@ static void large_work(struct work *w, enum call call, int shape, unsigned bits,
 	for (size_t i = 0; i < w->total; i++) {
 		uint64_t key[2] = {test_random(seed) >> (64 - bits), 0}, value;
 
-		if (i % 100003 == 5)
+		if (i % RESERVED_EVERY == 5)
 			key[0] = i % 2;
 		else if (shape == REPEATS && i % 2)
 			key[0] = 12345;
-		while (shape == ONE_OWNER && i % 100003 != 5 && owner_of(g->map, key))
+		while (shape == ONE_OWNER && i % RESERVED_EVERY != 5 && owner_of(g->map, key))
 			key[0]++;
 		value = cua_hash_u64(key[0], 99);
 		memcpy(w->keys + i * ks, key, ks);
@@ -468,14 +474,13 @@ static const struct {
 	{{CUA_U32, CUA_NONE}, 14, CUA_HASHMAP_HASH_SEEDED},
 	{{CUA_U32, CUA_U32}, 7, CUA_HASHMAP_HASH_KEYED},
 };
-enum { LARGE = 2300000, LARGE_BUCKETS = 1400000 };
-
 /* A large call, and finds of its keys, a third of which have a further bit. */
 static void large_call(struct ranks *g, enum call call, int shape, unsigned bits, size_t n,
 		       uint64_t *seed)
 {
 	struct work w;
 
+	bits -= FEWER_BITS;
 	large_work(&w, call, shape, bits, g, n, seed);
 	do_work(g, &w, seed);
 	w.call = g->kind->value ? FIND : CONTAINS;
@@ -520,11 +525,11 @@ START_TEST(builds_in_parts)
 	uint64_t seed = test_seed("builds_in_parts");
 	const int shape = cases[_i].shape;
 	const struct kind *kind = &large_tables[cases[_i].table].kind;
-	const size_t n =
-		((size_t)9 << 23) / (cua_type_size(kind->key) + cua_type_size(kind->value)) + 1;
+	const size_t pair = cua_type_size(kind->key) + cua_type_size(kind->value);
+	const size_t n = (((size_t)9 << 23 >> FEWER_BITS) / pair) + 1;
 	struct ranks g;
 
-	if (test_traced() || test_scale(1, 0, 0))
+	if (test_traced() || test_scale(!TEST_MODEL, 0, 0))
 		return;
 	open_ranks(&g, 3, kind, (uint64_t)6 * LARGE_BUCKETS * large_tables[cases[_i].table].slots);
 	large_call(&g, BUILD, shape, shape == ONE_OWNER ? 21 : 26, n, &seed);
@@ -560,7 +565,7 @@ START_TEST(large_calls)
 	/* with more pairs than slots, a build is an insert after a clear */
 	open_ranks(&g, 2, &large_tables[_i].kind, 2 * LARGE_BUCKETS * 3);
 	large_call(&g, INSERT, REPEATS, 21, LARGE, &seed);
-	large_call(&g, BUILD, REPEATS, 20, LARGE_BUCKETS * 3 + 300000, &seed);
+	large_call(&g, BUILD, REPEATS, 20, LARGE_BUCKETS * 3 + LARGE_BUCKETS / 5, &seed);
 	close_ranks(&g);
 }
 END_TEST
@@ -1282,9 +1287,9 @@ START_TEST(updates_in_rounds)
 	if (test_traced() || (quick && _i))
 		return;
 	/* pieces of 1.2 million pairs: enough for a table to combine, and fewer than the keys */
-	c = crowd_open(2, &kinds[_i], 9600000);
-	c->work.n[0] = c->work.n[1] = 6000000;
-	fill_work(&c->work, UPDATE, 2, &kinds[_i], 3000000, &seed);
+	c = crowd_open(2, &kinds[_i], 9600000 >> FEWER_BITS);
+	c->work.n[0] = c->work.n[1] = 6000000 >> FEWER_BITS;
+	fill_work(&c->work, UPDATE, 2, &kinds[_i], 3000000 >> FEWER_BITS, &seed);
 	c->work.answered = 0;
 	crowd_work(c);
 	expect_contents(c->maps, 2, 1, c->model, &kinds[_i]);

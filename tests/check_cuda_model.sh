@@ -1,0 +1,115 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Suites of the CUDA backend on a model of four GPUs (cuda_model/cuda_model.h), which needs neither CUDA nor a GPU.
+# Then the tests of builds in parts must fail for each order between streams that is removed below.
+#
+# The script compiles the CUDA backend as C++, which takes minutes, so it is skipped unless CUA_TEST_MODEL=1 or
+# CUA_TEST_DEEP=1.
+set -u
+
+# Set by `make check`.
+: "${top_srcdir:?}" "${top_builddir:?}" "${CC:?}" "${CXX?}" "${MAKE:?}" "${PKG_CONFIG?}" "${SANITIZER_FLAGS?}"
+
+if [ "${CUA_TEST_MODEL:-0}" = 0 ] && [ "${CUA_TEST_DEEP:-0}" = 0 ]; then
+  echo "skipped: CUA_TEST_MODEL is not set"
+  exit 77
+fi
+if [ -n "$SANITIZER_FLAGS" ]; then
+  echo "skipped: the sanitizers do not follow coroutines"
+  exit 77
+fi
+if [ -z "$CXX" ] || ! echo 'int main() { if constexpr (true) return 0; }' | $CXX -std=c++17 -x c++ -o /dev/null - 2>/dev/null; then
+  echo "skipped: there is no C++17 compiler"
+  exit 77
+fi
+if ! flags=$("${PKG_CONFIG:-pkg-config}" --cflags --libs check); then
+  echo "skipped: pkg-config does not know the check library"
+  exit 77
+fi
+export LC_ALL=C
+source=$(cd "$top_srcdir" && pwd)
+build=$(cd "$top_builddir" && pwd)
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+failed=0
+
+# The folder of the model is first: its config.h and cuda_runtime_api.h replace others.
+cat >"$tmp/Makefile" <<EOF
+includes = -I$source/tests/cuda_model -I$build -I$source/include -I$build/include -I$source/lib -I$source/tests
+options = -w -ffp-contract=off \$(includes)
+sources = \$(wildcard $source/lib/*.c $source/lib/*/*.c)
+cuda = \$(notdir \$(patsubst %.cu,%.o,\$(wildcard $source/cuda/*.cu)))
+host = \$(notdir \$(sources:.c=.o))
+library = \$(cuda) \$(host) cuda_model.o common.o thread_transport.o hashmap_words.o
+programs = check_sharded_map check_sharded_parts check_hashmap_build
+vpath %.c \$(sort \$(dir \$(sources))) $source/tests
+vpath %.cu $source/cuda
+
+all: \$(programs)
+check_sharded_parts: library := \$(filter-out sharded_direct.o,\$(library))
+\$(programs): %: %.o \$(library)
+	\$(CXX) -o \$@ \$< \$(library) $flags -lpthread -lm -ldl
+\$(programs:=.o): %.o: %.c
+	\$(CC) -std=gnu11 -O2 \$(options) -DTEST_CUDA=1 -DTEST_MODEL=1 -c -o \$@ \$<
+\$(cuda): %.o: %.cu
+	\$(CXX) -std=c++17 -O1 -fno-strict-aliasing \$(options) -I$source/cuda \\
+	  -DCUA_PORT_HEADER='"cuda_model/port_model.h"' -include cuda_model/cuda_model.h \\
+	  -include cuda_model/small_limits.h -x c++ -c -o \$@ \$<
+cuda_model.o: $source/tests/cuda_model/cuda_model.cc
+	\$(CXX) -std=c++17 -O2 \$(options) -c -o \$@ \$<
+%.o: %.c
+	\$(CC) -std=gnu11 -O2 \$(options) -c -o \$@ \$<
+EOF
+
+# The make that runs this script is not the one of these programs.
+unset MAKEFLAGS MFLAGS MAKELEVEL
+make_programs() {
+  "$MAKE" -s -C "$tmp" -j"$(nproc)" CC="$CC" CXX="$CXX" "$@" >"$tmp/log" 2>&1 || {
+    cat "$tmp/log"
+    exit 1
+  }
+}
+
+run() { # PROGRAM
+  CUA_REQUIRE_GPU=1 CUA_TEST_QUICK=1 "$tmp/$1"
+}
+
+make_programs all
+# check_sharded_parts has all tests of check_sharded_map
+for suite in check_hashmap_build check_sharded_parts; do
+  echo "$suite on a model of GPUs"
+  run "$suite" || failed=1
+done
+
+# planted ERROR SED: an edit of sharded_direct.c, found by some of 40 seeds
+planted() {
+  local seed
+  sed "$2" "$source/lib/group/sharded_direct.c" >"$tmp/sharded_direct.c"
+  if cmp -s "$source/lib/group/sharded_direct.c" "$tmp/sharded_direct.c"; then
+    echo "FAIL: $1: there is nothing to edit"
+    failed=1
+    return
+  fi
+  rm -f "$tmp/sharded_direct.o" "$tmp/check_sharded_map"
+  make_programs check_sharded_map
+  for ((seed = 1; seed <= 40; seed++)); do
+    if ! CK_FORK=no CK_RUN_CASE=parts CUA_TEST_SEED=$seed run check_sharded_map >"$tmp/log" 2>&1; then
+      echo "found: $1: seed $seed"
+      return
+    fi
+  done
+  echo "FAIL: $1: not found"
+  failed=1
+}
+planted 'owners that do not wait for the keys of a find' \
+  '/^static enum cua_status find_part/,/^}/{0,/status = order(g, g);/s/order(g, g)/CUA_OK/;}'
+planted 'ranks that do not wait for the answers of a find' \
+  '/find_regions(g->contexts/,/^}/s/order(g, g)/CUA_OK/'
+planted 'copies that do not wait for the scatters' 's/status = order(g, side);/status = CUA_OK;/'
+planted 'copies of a second part that do not wait for its scatters' 's/order(m->group, m->side)/CUA_OK/'
+planted 'tables that do not wait for the copies of unit 0' \
+  '/direct_scatter_own/,/direct_pull/s/follow(side, g)/CUA_OK/'
+planted 'tables that do not wait for later copies' \
+  '/unit + 1 < d->units/,/direct_pull/s/follow(side, g)/CUA_OK/'
+planted 'copies that do not wait for room' 's/follow(m->group, m->side)/CUA_OK/'
+exit $failed

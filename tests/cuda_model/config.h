@@ -1,0 +1,6 @@
+/* SPDX-License-Identifier: MIT */
+/* Configures a library with the CUDA backend, whose devices are those of cuda_model.h. */
+#include_next "config.h"
+
+#undef CUA_HAVE_CUDA
+#define CUA_HAVE_CUDA 1
