@@ -474,6 +474,7 @@ static const struct {
 	{{CUA_U32, CUA_NONE}, 14, CUA_HASHMAP_HASH_SEEDED},
 	{{CUA_U32, CUA_U32}, 7, CUA_HASHMAP_HASH_KEYED},
 };
+
 /* A large call, and finds of its keys, a third of which have a further bit. */
 static void large_call(struct ranks *g, enum call call, int shape, unsigned bits, size_t n,
 		       uint64_t *seed)
@@ -526,7 +527,7 @@ START_TEST(builds_in_parts)
 	const int shape = cases[_i].shape;
 	const struct kind *kind = &large_tables[cases[_i].table].kind;
 	const size_t pair = cua_type_size(kind->key) + cua_type_size(kind->value);
-	const size_t n = (((size_t)9 << 23 >> FEWER_BITS) / pair) + 1;
+	const size_t n = ((size_t)9 << 23 >> FEWER_BITS) / pair + 1;
 	struct ranks g;
 
 	if (test_traced() || test_scale(!TEST_MODEL, 0, 0))

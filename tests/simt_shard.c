@@ -154,7 +154,7 @@ START_TEST(place)
 }
 END_TEST
 
-/* Keys that differ in one 32-bit word alone: each of 4 ranks gets 15 to 35 percent of them. */
+/* Keys that differ in a single 32-bit word: each of 4 ranks gets 15 to 35 percent of them. */
 START_TEST(owners)
 {
 	static const uint32_t sizes[] = {4, 8, 16};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Configures a library with the CUDA backend, whose devices are those of cuda_model.h. */
+/* Configures a library with the CUDA backend on the devices of cuda_model.h. */
 #include_next "config.h"
 
 #undef CUA_HAVE_CUDA

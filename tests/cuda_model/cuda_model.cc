@@ -355,8 +355,8 @@ struct device {
 
 struct operation {
 	std::function<void()> run; /* empty: a wait or a mark */
-	int device;
-	/* what it waits for: numbers of work of other streams */
+	int device;                /* -1: a copy, or no work */
+	/* it waits for work of other streams, by number */
 	std::vector<std::pair<struct CUstream_st *, uint64_t>> waits;
 };
 
@@ -407,7 +407,7 @@ machine *make(void)
 		m->n_devices = (unsigned)atoi(count);
 	if (m->n_devices < 1 || m->n_devices > MOST_DEVICES)
 		fail("CUA_MODEL_DEVICES is not from 1 to %u", MOST_DEVICES);
-	random_state = seed ? strtoull(seed, nullptr, 0) : (uint64_t)time(nullptr) * 2654435761u;
+	random_state = seed ? strtoull(seed, nullptr, 0) : 1;
 	for (unsigned d = 0; d < m->n_devices; d++) {
 		void *arena = mmap(nullptr, ARENA, PROT_NONE,
 				   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -509,6 +509,7 @@ cudaError_t report(cudaError_t error)
 
 /* ---- streams ---- */
 
+/* The default stream of each thread is the legacy default stream here. */
 CUstream_st *stream_at(cudaStream_t s)
 {
 	return s == nullptr || s == cudaStreamLegacy || s == cudaStreamPerThread
@@ -567,8 +568,8 @@ void run_needed(CUstream_st *s)
 }
 
 /*
- * How work is chosen, until the host waits the next time: as it comes, or only what is needed, after all work of a
- * stream that runs ahead of the others if there is one. Work as it comes may run before the host waits.
+ * The choice of work, until the host waits the next time: any work; or only needed work, after all work of a stream
+ * that runs ahead, if there is such a stream. If eager, work may run before the host waits.
  */
 struct {
 	bool lazy, eager;
@@ -926,14 +927,6 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
 	return cudaSuccess;
 }
 
-cudaError_t cudaDeviceSynchronize(void)
-{
-	guard held(lock_of_all);
-
-	run_device(current);
-	return cudaSuccess;
-}
-
 cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *a, const void *kernel)
 {
 	(void)kernel;
@@ -1059,15 +1052,6 @@ cudaError_t cudaMemsetAsync(void *p, int byte, size_t bytes, cudaStream_t stream
 	return cudaSuccess;
 }
 
-cudaError_t cudaMemset(void *p, int byte, size_t bytes)
-{
-	guard held(lock_of_all);
-	cudaError_t error = cudaMemsetAsync(p, byte, bytes, nullptr);
-
-	run_all(stream_at(nullptr));
-	return error;
-}
-
 /*
  * Pageable memory is read before the call returns, and written before it returns. Other memory is accessed
  * later.
@@ -1107,15 +1091,6 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
 			    cudaStream_t stream)
 {
 	return cudaMemcpy2DAsync(to, bytes, from, bytes, bytes, 1, kind, stream);
-}
-
-cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind)
-{
-	guard held(lock_of_all);
-	cudaError_t error = cudaMemcpyAsync(to, from, bytes, kind, nullptr);
-
-	run_all(stream_at(nullptr));
-	return error;
 }
 
 /* ---- streams and events ---- */

@@ -4,7 +4,7 @@
  * as C++ with this header before its text.
  *
  * - Each stream is a queue. Work of the queues runs when the host waits, or at a random moment. A random queue
- *   continues, or only the work that the host waits for runs, or a random queue runs ahead of the others. So a missing
+ *   continues, or only the work that the host waits for runs, or a random queue runs ahead of the rest. So a missing
  *   order between streams changes the results of some seeds.
  * - A kernel runs a block at a time. Its threads are coroutines that change at barriers, operations of a warp and
  *   pauses. Races inside a kernel are the task of the SIMT checker; see tests/simt/simt.h.
@@ -15,7 +15,9 @@
  * - Memory is filled with 0xa5 bytes at its allocation, and shared memory before each block. Writes past the end are
  *   found when memory is freed, and after each block.
  *
- * Environment: CUA_MODEL_DEVICES, 1 to 8, the number of devices, 4 by default.
+ * Environment:
+ *   CUA_MODEL_DEVICES=N  the number of devices, 1 to 8, 4 by default
+ *   CUA_TEST_SEED=N      the seed of the orders, 1 by default
  */
 #ifndef CUATOMIC_TESTS_CUDA_MODEL_H
 #define CUATOMIC_TESTS_CUDA_MODEL_H
@@ -51,9 +53,6 @@ struct dim3 {
 };
 struct alignas(16) uint4 {
 	unsigned x, y, z, w;
-};
-struct alignas(8) uint2 {
-	unsigned x, y;
 };
 struct alignas(16) ulonglong2 {
 	unsigned long long x, y;
@@ -173,7 +172,7 @@ static cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *c, void (*kernel
 				 c->stream, [kernel, values] { std::apply(kernel, values); });
 }
 
-/* ---- what launch.h defines for nvcc ---- */
+/* ---- the part of launch.h for nvcc ---- */
 
 /* Dynamic shared memory, aligned to 16 bytes. */
 void *cuda_model_shared(void);

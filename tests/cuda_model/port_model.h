@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The port layer of the model of GPUs; see cuda_model.h. Atomics are those of the host. */
+/* The port layer of the model of GPUs; see cuda_model.h. Its atomics are the host's. */
 #ifndef CUATOMIC_TESTS_PORT_MODEL_H
 #define CUATOMIC_TESTS_PORT_MODEL_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Limits by which the calls of small tests take the ways of large calls. */
+/* Limits of large calls. By these low limits, calls of small tests take the same ways. */
 #ifndef CUATOMIC_TESTS_SMALL_LIMITS_H
 #define CUATOMIC_TESTS_SMALL_LIMITS_H
 
