@@ -381,14 +381,11 @@ static void wait_for_end(struct child *c)
 
 int bench_run_filter(char *const *argv, int in, int out, int err, int *ended)
 {
-	struct child *c = tool_alloc(sizeof(*c));
-	int status;
+	struct child c = {.out.fd = -1, .err.fd = -1};
 
-	memset(c, 0, sizeof(*c));
-	c->out.fd = c->err.fd = -1;
 	fflush(NULL);
-	c->pid = fork();
-	if (!c->pid) {
+	c.pid = fork();
+	if (!c.pid) {
 		restore_signals();
 		if (dup2(in, STDIN_FILENO) >= 0 && dup2(out, STDOUT_FILENO) >= 0 &&
 		    dup2(err, STDERR_FILENO) >= 0)
@@ -396,14 +393,12 @@ int bench_run_filter(char *const *argv, int in, int out, int err, int *ended)
 		dprintf(STDERR_FILENO, "%s\n", strerror(errno));
 		_exit(127);
 	}
-	if (c->pid < 0)
+	if (c.pid < 0)
 		tool_error("%s: %s", argv[0], strerror(errno));
 	else
-		wait_for_end(c);
-	*ended = c->status;
-	status = c->pid < 0 || c->stopped ? TOOL_FAILED : TOOL_OK;
-	free(c);
-	return status;
+		wait_for_end(&c);
+	*ended = c.status;
+	return c.pid < 0 || c.stopped ? TOOL_FAILED : TOOL_OK;
 }
 
 /* Returns the exit status of the command. A child of status 1 or 2 may have described its error. */
@@ -436,20 +431,18 @@ static int has_all_rows(const struct results *r)
 
 int bench_run_job(const struct bench_job *job, struct results *r)
 {
-	struct child *c = tool_alloc(sizeof(*c));
+	struct child c = {0};
 	int status, good;
 
-	memset(c, 0, sizeof(*c));
 	results_begin(r, job->name, job->seconds);
-	status = start_child(job, c);
+	status = start_child(job, &c);
 	if (!status) {
-		good = read_child(r, c);
-		wait_for_end(c);
-		status = end_child(job, c);
-		if (!status && (!good || (!c->stopped && !has_all_rows(r))))
+		good = read_child(r, &c);
+		wait_for_end(&c);
+		status = end_child(job, &c);
+		if (!status && (!good || (!c.stopped && !has_all_rows(r))))
 			status = TOOL_FAILED;
 	}
-	free(c);
 	r->failed |= status != TOOL_OK;
 	return status;
 }

@@ -165,16 +165,16 @@ int main(int argc, char **argv)
 	run(ctx, v, (struct result *)device);
 	check(cua_copy(ctx, &result, device, sizeof(result)), "result");
 	check(cua_context_synchronize(ctx), "result");
-	/* both launches added to the result under the lock */
-	printf("dot of %d: %.0f under a lock, %.0f by cua_finish, expected %.0f\n", N,
-	       result.locked / 2, result.finished, expected);
-	if (fflush(stdout) || ferror(stdout))
-		die(1, "standard output", strerror(errno));
 	check(cua_free(ctx, (void *)v.x), "memory");
 	check(cua_free(ctx, (void *)v.y), "memory");
 	check(cua_free(ctx, device), "memory");
 	cua_context_destroy(ctx);
 	free(x);
 	free(y);
+	/* both launches added to the result under the lock */
+	printf("dot of %d: %.0f under a lock, %.0f by cua_finish, expected %.0f\n", N,
+	       result.locked / 2, result.finished, expected);
+	if (fflush(stdout) || ferror(stdout))
+		die(1, "standard output", strerror(errno));
 	return result.locked / 2 == expected && result.finished == expected ? 0 : 1;
 }
