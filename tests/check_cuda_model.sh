@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Suites of the CUDA backend on a model of four GPUs (cuda_model/cuda_model.h), without CUDA and without a GPU.
-# Then the tests of builds in parts must fail for each order between streams that is removed below; outside of
+# The suites of the CUDA backend on a model of four GPUs (cuda_model/cuda_model.h), without CUDA and without a GPU.
+# Then orders between streams are removed, one at a time. The tests of builds in parts must fail for each; outside of
 # `make check-deep`, for one order by the seed.
 #
 # The script compiles the CUDA backend as C++. This takes minutes, so it is part of `make check-deep`, but not of its
@@ -9,7 +9,8 @@
 set -u
 
 # Set by `make check`.
-: "${top_srcdir:?}" "${top_builddir:?}" "${CC:?}" "${CXX?}" "${MAKE:?}" "${PKG_CONFIG?}" "${SANITIZER_FLAGS?}"
+: "${top_srcdir:?}" "${top_builddir:?}" "${CC:?}" "${CXX?}" "${MAKE:?}" "${PKG_CONFIG?}" "${SANITIZER_FLAGS?}" \
+  "${CUDA_SUITES:?}"
 
 if [ "${CUA_TEST_MODEL:-0}" = 0 ] && { [ "${CUA_TEST_DEEP:-0}" = 0 ] || [ "${CUA_TEST_QUICK:-0}" != 0 ]; }; then
   echo "skipped: CUA_TEST_MODEL is not set"
@@ -27,6 +28,16 @@ if ! flags=$("${PKG_CONFIG:-pkg-config}" --cflags --libs check); then
   echo "skipped: pkg-config does not know the check library"
   exit 77
 fi
+# check_sharded_parts has all tests of check_sharded_map. The model has no NVRTC and no NCCL.
+suites=
+for suite in ${CUDA_SUITES//_cuda/}; do
+  case $suite in
+  check_sharded_map | check_nvrtc | check_group_nccl) ;;
+  # the longest suites start first
+  check_sharded_parts | check_hashmap | check_hashmap_build) suites="$suite $suites" ;;
+  *) suites+=" $suite" ;;
+  esac
+done
 export LC_ALL=C
 source=$(cd "$top_srcdir" && pwd)
 build=$(cd "$top_builddir" && pwd)
@@ -41,23 +52,24 @@ options = -w -ffp-contract=off \$(includes)
 sources = \$(wildcard $source/lib/*.c $source/lib/*/*.c)
 cuda = \$(notdir \$(patsubst %.cu,%.o,\$(wildcard $source/cuda/*.cu)))
 host = \$(notdir \$(sources:.c=.o))
-library = \$(cuda) \$(host) cuda_model.o common.o thread_transport.o hashmap_words.o
-programs = check_sharded_map check_sharded_parts check_hashmap_build
+library = \$(cuda) \$(host) common.o hashmap_pairs.o hashmap_words.o thread_transport.o
+programs = check_sharded_map $suites
 vpath %.c \$(sort \$(dir \$(sources))) $source/tests
 vpath %.cu $source/cuda
 
 all: \$(programs)
 check_sharded_parts: library := \$(filter-out sharded_direct.o,\$(library))
-\$(programs): %: %.o \$(library)
-	\$(CXX) -o \$@ \$< \$(library) $flags -lpthread -lm -ldl
+\$(programs): %: %.o \$(library) libcuda.so.1
+	\$(CXX) -o \$@ \$< \$(library) -Wl,--no-as-needed ./libcuda.so.1 -Wl,--as-needed -Wl,-rpath,$tmp $flags -lpthread -lm -ldl
 \$(programs:=.o): %.o: %.c
 	\$(CC) -std=gnu11 -O2 \$(options) -DTEST_CUDA=1 -DTEST_MODEL=1 -c -o \$@ \$<
 \$(cuda): %.o: %.cu
 	\$(CXX) -std=c++17 -O1 -fno-strict-aliasing \$(options) -I$source/cuda \\
 	  -DCUA_PORT_HEADER='"cuda_model/port_model.h"' -include cuda_model/cuda_model.h \\
 	  -include cuda_model/small_limits.h -x c++ -c -o \$@ \$<
-cuda_model.o: $source/tests/cuda_model/cuda_model.cc
-	\$(CXX) -std=c++17 -O2 \$(options) -c -o \$@ \$<
+# the library asks a loaded driver for addresses
+libcuda.so.1: $source/tests/cuda_model/cuda_model.cc
+	\$(CXX) -std=c++17 -O2 \$(options) -fPIC -shared -Wl,-soname,\$@ -o \$@ \$<
 %.o: %.c
 	\$(CC) -std=gnu11 -O2 \$(options) -c -o \$@ \$<
 EOF
@@ -71,19 +83,29 @@ make_programs() {
   }
 }
 
-run() { # PROGRAM
-  CUA_REQUIRE_GPU=1 CUA_TEST_QUICK=1 "$tmp/$1"
+# run SUITE: small sizes; for suites that are slow at small sizes, the sizes of instrumented runs
+run() {
+  local tool=
+  case $1 in check_fixed | check_group | check_group_by | check_segment) tool=model ;; esac
+  CUA_REQUIRE_GPU=1 CUA_TEST_QUICK=1 CUA_TEST_TOOL=$tool "$tmp/$1"
 }
+# suite SUITE: its output is not mixed with that of others
+suite() {
+  local rc=0
+  run "$1" >"$tmp/$1.log" 2>&1 || rc=$?
+  echo "$1 on a model of GPUs: exit status $rc after $SECONDS s"
+  grep -v CUA_TEST_SEED= "$tmp/$1.log"
+  return $rc
+}
+export -f run suite
+export tmp
 
 # the seed of the suites and of the model's orders
 export CUA_TEST_SEED=${CUA_TEST_SEED:-$(date +%s)}
 echo "CUA_TEST_SEED=$CUA_TEST_SEED"
 make_programs all
-# check_sharded_parts has all tests of check_sharded_map
-for suite in check_hashmap_build check_sharded_parts; do
-  echo "$suite on a model of GPUs"
-  run "$suite" || failed=1
-done
+# shellcheck disable=SC2086 # a word for each suite
+printf '%s\n' $suites | xargs -P "$(nproc)" -I{} bash -c 'suite {}' || failed=1
 
 # parts SEED: builds in parts, for an edited sharded_direct.c
 parts() {

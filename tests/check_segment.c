@@ -864,7 +864,7 @@ START_TEST(test_by_key_short)
 {
 	/* of the longest run; the capacity depends on the way, too */
 	static const size_t lengths[] = {3, 1, 20, 150, 20};
-	size_t n = test_quick() ? 300000 : 400000;
+	size_t n = TEST_MODEL ? 40000 : test_quick() ? 300000 : 400000;
 	struct cua_context *ctx = test_context(TEST_BACKEND);
 	struct cua_segment_options o = options_of(CUA_REDUCE_FIXED);
 	enum cua_type type = trees[_i];

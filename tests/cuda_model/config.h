@@ -4,3 +4,5 @@
 
 #undef CUA_HAVE_CUDA
 #define CUA_HAVE_CUDA 1
+#undef CUA_CUDA_ARCHS
+#define CUA_CUDA_ARCHS "90"

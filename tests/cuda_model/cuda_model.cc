@@ -6,6 +6,7 @@
  */
 #undef _FORTIFY_SOURCE /* coroutines longjmp between stacks */
 
+#include <fenv.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -353,11 +354,29 @@ struct device {
 	std::map<const void *, size_t> permitted; /* shared memory of kernels */
 };
 
+/* Work of a stream, by its number. */
+typedef std::pair<struct CUstream_st *, uint64_t> position;
+
 struct operation {
 	std::function<void()> run; /* empty: a wait or a mark */
 	int device;                /* -1: a copy, or no work */
-	/* it waits for work of other streams, by number */
-	std::vector<std::pair<struct CUstream_st *, uint64_t>> waits;
+	std::vector<position> waits;
+};
+
+/* Work of a graph. It waits for earlier nodes. */
+struct node {
+	std::function<void()> run;
+	int device;
+	std::vector<size_t> after;
+};
+
+struct capture {
+	struct CUstream_st *origin;
+	enum cudaStreamCaptureMode mode;
+	const void *thread;
+	unsigned long long id;
+	std::vector<node> nodes;
+	bool invalid = false, ended = false;
 };
 
 } // namespace
@@ -367,6 +386,8 @@ struct CUstream_st {
 	bool blocking; /* by the legacy default stream */
 	std::deque<operation> queue;
 	uint64_t queued = 0, done = 0;
+	struct capture *capture = nullptr;
+	std::vector<size_t> after; /* the nodes that its next node waits for */
 
 	explicit CUstream_st(int device, bool blocking) : device(device), blocking(blocking)
 	{
@@ -375,8 +396,23 @@ struct CUstream_st {
 
 struct CUevent_st {
 	int device;
-	struct CUstream_st *stream;
-	uint64_t number;
+	position at = {nullptr, 0};
+	/* of a record in a capture */
+	struct capture *capture = nullptr;
+	std::vector<size_t> after;
+
+	explicit CUevent_st(int device) : device(device)
+	{
+	}
+};
+
+struct CUgraph_st {
+	std::vector<node> nodes;
+};
+
+struct CUgraphExec_st {
+	std::vector<node> nodes;
+	position last = {nullptr, 0};
 };
 
 namespace
@@ -389,8 +425,10 @@ struct machine {
 	unsigned n_devices = 4;
 	device devices[MOST_DEVICES];
 	CUstream_st *defaults[MOST_DEVICES];
-	std::vector<CUstream_st *> streams; /* never freed: work of destroyed streams still runs */
-	std::map<char *, size_t> host;      /* pinned memory */
+	std::vector<CUstream_st *> streams;  /* never freed: work of destroyed streams still runs */
+	std::vector<CUstream_st *> branches; /* the streams of graphs */
+	std::vector<capture *> captures;     /* never freed: events refer to them */
+	std::map<char *, size_t> host;       /* pinned memory */
 	uint64_t launches = 0;
 	int open = -1; /* the device whose memory is accessible */
 };
@@ -499,6 +537,7 @@ void close_all(void)
 
 __thread int current;
 __thread cudaError_t last_error;
+__thread enum cudaStreamCaptureMode capture_mode;
 
 cudaError_t report(cudaError_t error)
 {
@@ -530,11 +569,16 @@ bool can_run(const CUstream_st *s)
 void run_one(CUstream_st *s)
 {
 	operation o = std::move(s->queue.front());
+	fenv_t environment;
 
 	s->queue.pop_front();
 	if (o.run) {
+		/* a GPU does not know the rounding and the exceptions of the thread that waits */
+		fegetenv(&environment);
+		fesetenv(FE_DFL_ENV);
 		open_memory(o.device);
 		o.run();
+		fesetenv(&environment);
 	}
 	s->done++;
 }
@@ -611,13 +655,118 @@ void run_device(int device)
 			run_all(all().streams[i]);
 }
 
+/* ---- captures and graphs ---- */
+
+cudaError_t invalidate(capture *c, cudaError_t error)
+{
+	c->invalid = true;
+	return report(error);
+}
+
+/* A capture that work in the legacy default stream of a device would wait for, or NULL. */
+capture *implicit_capture(int device)
+{
+	for (CUstream_st *s : all().streams)
+		if (s->capture && s->blocking && s->device == device)
+			return s->capture;
+	return nullptr;
+}
+
+/* A call that could disturb captures fails and invalidates them; see cudaThreadExchangeStreamCaptureMode. */
+cudaError_t disturb(void)
+{
+	cudaError_t error = cudaSuccess;
+
+	for (capture *c : all().captures) {
+		const bool own = c->thread == &current;
+
+		if (c->ended || c->mode == cudaStreamCaptureModeRelaxed ||
+		    capture_mode == cudaStreamCaptureModeRelaxed)
+			continue;
+		if (own || (c->mode == cudaStreamCaptureModeGlobal &&
+			    capture_mode == cudaStreamCaptureModeGlobal))
+			error = invalidate(c, cudaErrorStreamCaptureUnsupported);
+	}
+	return error;
+}
+
+/* The same for a call that waits for a stream, or asks for its state. */
+cudaError_t disturb_by_wait(const CUstream_st *s)
+{
+	capture *implicit = s == all().defaults[s->device] ? implicit_capture(s->device) : nullptr;
+
+	if (s->capture)
+		return invalidate(s->capture, cudaErrorStreamCaptureUnsupported);
+	return implicit ? invalidate(implicit, cudaErrorStreamCaptureImplicit) : disturb();
+}
+
+cudaError_t add_node(CUstream_st *s, int device, std::function<void()> run)
+{
+	capture *c = s->capture;
+
+	if (c->invalid)
+		return report(cudaErrorStreamCaptureInvalidated);
+	if (!run)
+		return cudaSuccess;
+	c->nodes.push_back({std::move(run), device, s->after});
+	s->after = {c->nodes.size() - 1};
+	return cudaSuccess;
+}
+
+/* Makes the nodes of a capture wait for a captured event. Its stream joins the capture. */
+cudaError_t wait_in_capture(CUstream_st *s, const CUevent_st *event)
+{
+	if (!event->capture || event->capture->ended ||
+	    (s->capture && s->capture != event->capture))
+		return s->capture ? invalidate(s->capture, cudaErrorStreamCaptureIsolation)
+				  : report(cudaErrorStreamCaptureIsolation);
+	if (s == all().defaults[s->device])
+		return invalidate(event->capture, cudaErrorStreamCaptureImplicit);
+	s->capture = event->capture;
+	s->after.insert(s->after.end(), event->after.begin(), event->after.end());
+	return cudaSuccess;
+}
+
+/* Whether the origin of a capture waits for all its nodes. */
+bool is_joined(const capture *c)
+{
+	std::vector<bool> reached(c->nodes.size());
+
+	for (size_t i : c->origin->after)
+		reached[i] = true;
+	for (size_t i = c->nodes.size(); i-- > 0;)
+		for (size_t k : c->nodes[i].after)
+			reached[k] = reached[k] || reached[i];
+	return std::find(reached.begin(), reached.end(), false) == reached.end();
+}
+
+/* A stream for a node: that of a node that it waits for, if no node follows there, or an idle one. */
+CUstream_st *branch_for(const node &n, const std::vector<position> &at)
+{
+	for (size_t i : n.after)
+		if (at[i].first->queued == at[i].second)
+			return at[i].first;
+	for (CUstream_st *s : all().branches)
+		if (s->queue.empty())
+			return s;
+	all().branches.push_back(new CUstream_st(current, false));
+	all().streams.push_back(all().branches.back());
+	return all().branches.back();
+}
+
+/* ---- work of streams ---- */
+
 /* A stream waits for the legacy default stream of its device, and that for all such streams. */
-void enqueue(CUstream_st *s, int device, std::function<void()> run,
-	     std::vector<std::pair<CUstream_st *, uint64_t>> waits = {})
+cudaError_t enqueue(CUstream_st *s, int device, std::function<void()> run,
+		    std::vector<position> waits = {})
 {
 	CUstream_st *first = all().defaults[s->device];
 
+	if (s->capture)
+		return add_node(s, device, std::move(run));
 	if (s == first) {
+		if (capture *c = implicit_capture(s->device))
+			return invalidate(c, cudaErrorStreamCaptureImplicit);
 		for (CUstream_st *other : all().streams)
 			if (other != s && other->blocking && other->device == s->device)
 				waits.emplace_back(other, other->queued);
@@ -629,6 +778,7 @@ void enqueue(CUstream_st *s, int device, std::function<void()> run,
 	while (choice.eager && !draw(4))
 		run_any();
 	open_memory(-1);
+	return cudaSuccess;
 }
 
 /* ---- memory ---- */
@@ -790,7 +940,6 @@ cudaError_t cuda_model_launch(const void *kernel, dim3 grid, dim3 size, size_t s
 	const auto permitted = d.permitted.find(kernel);
 	const size_t most = permitted == d.permitted.end() ? SHARED_DEFAULT : permitted->second;
 	const unsigned threads = size.x * size.y * size.z;
-	const uint64_t id = ++all().launches;
 
 	if (s->device != current)
 		return report(cudaErrorInvalidResourceHandle);
@@ -798,14 +947,15 @@ cudaError_t cuda_model_launch(const void *kernel, dim3 grid, dim3 size, size_t s
 		return report(cudaErrorInvalidConfiguration);
 	if (shared > most)
 		return report(cudaErrorInvalidValue);
-	enqueue(s, s->device, [=] {
+	return enqueue(s, s->device, [=] {
+		const uint64_t id = ++all().launches;
+
 		for (unsigned i = 0; i < grid.x; i++) {
 			poison_shared(shared);
 			run_block(body, {i, 0, 0}, grid, size, id);
 			check_shared(shared, i);
 		}
 	});
-	return cudaSuccess;
 }
 
 /* ---- the runtime ---- */
@@ -877,6 +1027,7 @@ cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr which, int de
 	case cudaDevAttrMaxSharedMemoryPerMultiprocessor: *value = 228 << 10; break;
 	case cudaDevAttrL2CacheSize: *value = 1 << 20; break;
 	case cudaDevAttrMaxPitch: *value = 0x7fffffff; break;
+	case cudaDevAttrCooperativeLaunch: *value = 1; break;
 	case cudaDevAttrClockRate:
 	case cudaDevAttrMemoryClockRate: *value = 1000000; break;
 	case cudaDevAttrGlobalMemoryBusWidth: *value = 64; break;
@@ -948,8 +1099,9 @@ cudaError_t cudaFuncSetAttribute(const void *kernel, enum cudaFuncAttribute whic
 cudaError_t cudaMalloc(void **p, size_t bytes)
 {
 	guard held(lock_of_all);
+	const cudaError_t error = disturb();
 
-	return allocate(p, bytes);
+	return error ? error : allocate(p, bytes);
 }
 
 /* Waits for the device, as CUDA does. */
@@ -963,6 +1115,8 @@ cudaError_t cudaFree(void *p)
 		return cudaSuccess;
 	if (!a || all().devices[d].arena + a->first != p)
 		return report(cudaErrorInvalidValue);
+	if (const cudaError_t error = disturb())
+		return error;
 	run_device(d);
 	release(d, a->first, a->second);
 	return cudaSuccess;
@@ -981,6 +1135,8 @@ cudaError_t cudaHostAlloc(void **p, size_t bytes, unsigned flags)
 	guard held(lock_of_all);
 
 	(void)flags;
+	if (const cudaError_t error = disturb())
+		return error;
 	*p = aligned_alloc(4096, (bytes / 4096 + 1) * 4096);
 	if (!*p)
 		return report(cudaErrorMemoryAllocation);
@@ -1004,6 +1160,8 @@ cudaError_t cudaFreeHost(void *p)
 		return cudaSuccess;
 	if (!all().host.count((char *)p))
 		return report(cudaErrorInvalidValue);
+	if (const cudaError_t error = disturb())
+		return error;
 	for (unsigned d = 0; d < all().n_devices; d++)
 		run_device((int)d);
 	all().host.erase((char *)p);
@@ -1039,6 +1197,11 @@ cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *a, const void
 	return cudaSuccess;
 }
 
+cudaError_t cudaMemset(void *p, int byte, size_t bytes)
+{
+	return cudaMemsetAsync(p, byte, bytes, nullptr);
+}
+
 cudaError_t cudaMemsetAsync(void *p, int byte, size_t bytes, cudaStream_t stream)
 {
 	guard held(lock_of_all);
@@ -1048,13 +1211,12 @@ cudaError_t cudaMemsetAsync(void *p, int byte, size_t bytes, cudaStream_t stream
 		return report(cudaErrorInvalidValue);
 	if (s->device != current)
 		return report(cudaErrorInvalidResourceHandle);
-	enqueue(s, s->device, [=] { memset(p, byte, bytes); });
-	return cudaSuccess;
+	return enqueue(s, s->device, [=] { memset(p, byte, bytes); });
 }
 
 /*
- * Pageable memory is read before the call returns, and written before it returns. Other memory is accessed
- * later.
+ * Pageable memory is read before the call returns, and written before it returns. Other memory, and memory of a
+ * captured copy, is accessed later.
  */
 cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch,
 			      size_t width, size_t height, enum cudaMemcpyKind kind,
@@ -1062,6 +1224,7 @@ cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_
 {
 	guard held(lock_of_all);
 	CUstream_st *s = stream_at(stream);
+	cudaError_t error;
 
 	(void)kind;
 	if (!width || !height)
@@ -1069,22 +1232,22 @@ cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_
 	if (!is_whole(to, (height - 1) * to_pitch + width) ||
 	    !is_whole(from, (height - 1) * from_pitch + width))
 		return report(cudaErrorInvalidValue);
-	if (is_pageable(from)) {
+	if (is_pageable(from) && !s->capture) {
 		auto kept = std::make_shared<std::vector<char>>((height - 1) * from_pitch + width);
 
 		memcpy(kept->data(), from, kept->size());
-		enqueue(s, -1, [=] {
+		error = enqueue(s, -1, [=] {
 			copy_rows((char *)to, to_pitch, kept->data(), from_pitch, width, height);
 		});
 	} else {
-		enqueue(s, -1, [=] {
+		error = enqueue(s, -1, [=] {
 			copy_rows((char *)to, to_pitch, (const char *)from, from_pitch, width,
 				  height);
 		});
 	}
-	if (is_pageable(to))
+	if (!error && is_pageable(to) && !s->capture)
 		run_all(s);
-	return cudaSuccess;
+	return error;
 }
 
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
@@ -1104,6 +1267,11 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags)
 	return cudaSuccess;
 }
 
+cudaError_t cudaStreamCreate(cudaStream_t *stream)
+{
+	return cudaStreamCreateWithFlags(stream, 0);
+}
+
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned flags, int priority)
 {
 	(void)priority;
@@ -1119,9 +1287,22 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream)
 cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
 	guard held(lock_of_all);
+	CUstream_st *s = stream_at(stream);
+	const cudaError_t error = disturb_by_wait(s);
 
-	run_all(stream_at(stream));
-	return cudaSuccess;
+	if (!error)
+		run_all(s);
+	return error;
+}
+
+cudaError_t cudaDeviceSynchronize(void)
+{
+	guard held(lock_of_all);
+	const cudaError_t error = disturb_by_wait(all().defaults[current]);
+
+	if (!error)
+		run_device(current);
+	return error;
 }
 
 cudaError_t cudaStreamQuery(cudaStream_t stream)
@@ -1129,6 +1310,8 @@ cudaError_t cudaStreamQuery(cudaStream_t stream)
 	guard held(lock_of_all);
 	CUstream_st *s = stream_at(stream);
 
+	if (const cudaError_t error = disturb_by_wait(s))
+		return error;
 	run_any();
 	open_memory(-1);
 	/* not an error that cudaGetLastError reports */
@@ -1138,39 +1321,18 @@ cudaError_t cudaStreamQuery(cudaStream_t stream)
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags)
 {
 	guard held(lock_of_all);
+	CUstream_st *s = stream_at(stream);
 
 	(void)flags;
-	if (event->stream)
-		enqueue(stream_at(stream), -1, {}, {{event->stream, event->number}});
-	return cudaSuccess;
-}
-
-cudaError_t cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptureStatus *status)
-{
-	(void)stream;
-	*status = cudaStreamCaptureStatusNone;
-	return cudaSuccess;
-}
-
-cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, enum cudaStreamCaptureStatus *status,
-				     unsigned long long *id)
-{
-	*id = 0;
-	return cudaStreamIsCapturing(stream, status);
-}
-
-cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode)
-{
-	static __thread enum cudaStreamCaptureMode now;
-
-	std::swap(*mode, now);
-	return cudaSuccess;
+	if (event->capture || s->capture)
+		return wait_in_capture(s, event);
+	return event->at.first ? enqueue(s, -1, {}, {event->at}) : cudaSuccess;
 }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)
 {
 	(void)flags;
-	*event = new CUevent_st{current, nullptr, 0};
+	*event = new CUevent_st(current);
 	return cudaSuccess;
 }
 
@@ -1178,12 +1340,16 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
 	guard held(lock_of_all);
 	CUstream_st *s = stream_at(stream);
+	cudaError_t error;
 
 	if (event->device != s->device)
 		return report(cudaErrorInvalidResourceHandle);
-	enqueue(s, -1, {});
-	event->stream = s;
-	event->number = s->queued;
+	error = enqueue(s, -1, {});
+	if (error)
+		return error;
+	event->at = {s->capture ? nullptr : s, s->queued};
+	event->capture = s->capture;
+	event->after = s->after;
 	return cudaSuccess;
 }
 
@@ -1191,5 +1357,163 @@ cudaError_t cudaEventDestroy(cudaEvent_t event)
 {
 	delete event;
 	return cudaSuccess;
+}
+
+/* ---- captures and graphs ---- */
+
+cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, enum cudaStreamCaptureStatus *status,
+				     unsigned long long *id)
+{
+	guard held(lock_of_all);
+	const CUstream_st *s = stream_at(stream);
+
+	*id = s->capture ? s->capture->id : 0;
+	*status = !s->capture           ? cudaStreamCaptureStatusNone
+		  : s->capture->invalid ? cudaStreamCaptureStatusInvalidated
+					: cudaStreamCaptureStatusActive;
+	if (s == all().defaults[s->device] && implicit_capture(s->device))
+		return report(cudaErrorStreamCaptureImplicit);
+	return cudaSuccess;
+}
+
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptureStatus *status)
+{
+	unsigned long long id;
+
+	return cudaStreamGetCaptureInfo(stream, status, &id);
+}
+
+cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode)
+{
+	std::swap(*mode, capture_mode);
+	return cudaSuccess;
+}
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode)
+{
+	guard held(lock_of_all);
+	CUstream_st *s = stream_at(stream);
+
+	if (s->capture || s == all().defaults[s->device])
+		return report(cudaErrorStreamCaptureUnsupported);
+	s->capture = new capture{s, mode, &current, all().captures.size() + 1, {}};
+	s->after.clear();
+	all().captures.push_back(s->capture);
+	return cudaSuccess;
+}
+
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
+{
+	guard held(lock_of_all);
+	capture *c = stream_at(stream)->capture;
+	cudaError_t error = cudaSuccess;
+
+	*graph = nullptr;
+	if (!c || c->origin != stream_at(stream))
+		return report(cudaErrorInvalidValue);
+	if (c->invalid)
+		error = cudaErrorStreamCaptureInvalidated;
+	else if (!is_joined(c))
+		error = cudaErrorStreamCaptureUnjoined;
+	else
+		*graph = new CUgraph_st{c->nodes};
+	c->ended = true;
+	for (CUstream_st *s : all().streams)
+		if (s->capture == c)
+			s->capture = nullptr;
+	return report(error);
+}
+
+cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *n)
+{
+	if (nodes)
+		return report(cudaErrorNotSupported);
+	*n = graph->nodes.size();
+	return cudaSuccess;
+}
+
+cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *exec, cudaGraph_t graph,
+					  unsigned long long flags)
+{
+	(void)flags;
+	*exec = new CUgraphExec_st{graph->nodes};
+	return cudaSuccess;
+}
+
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long flags)
+{
+	return cudaGraphInstantiateWithFlags(exec, graph, flags);
+}
+
+/* Nodes that do not wait for each other are in streams of their own. */
+cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)
+{
+	guard held(lock_of_all);
+	CUstream_st *s = stream_at(stream);
+	std::vector<position> at, before;
+	cudaError_t error;
+
+	if (s->capture)
+		return report(cudaErrorNotSupported);
+	if (exec->last.first)
+		before.push_back(exec->last);
+	error = enqueue(s, -1, {}, before);
+	if (error)
+		return error;
+	before = {{s, s->queued}};
+	for (const node &n : exec->nodes) {
+		CUstream_st *branch = branch_for(n, at);
+		std::vector<position> waits = before;
+
+		for (size_t i : n.after)
+			waits.push_back(at[i]);
+		branch->queue.push_back({n.run, n.device, waits});
+		branch->queued++;
+		at.emplace_back(branch, branch->queued);
+	}
+	error = enqueue(s, -1, {}, at);
+	exec->last = {s, s->queued};
+	return error;
+}
+
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec)
+{
+	delete exec;
+	return cudaSuccess;
+}
+
+cudaError_t cudaGraphDestroy(cudaGraph_t graph)
+{
+	delete graph;
+	return cudaSuccess;
+}
+
+/* ---- the driver ---- */
+
+/* For memory that CUDA does not know, the values are 0. */
+int cuPointerGetAttributes(unsigned n, const int *which, void **data, unsigned long long address)
+{
+	guard held(lock_of_all);
+	const char *p = (const char *)(uintptr_t)address;
+	const int d = device_of(p);
+	const auto *a = d < 0 ? nullptr : allocation_at(d, p);
+	const auto *pinned = pinned_at(p);
+
+	for (unsigned i = 0; i < n; i++)
+		switch (which[i]) {
+		case 2: *(unsigned *)data[i] = a ? 2 : pinned ? 1 : 0; break;
+		case 8: *(unsigned *)data[i] = 0; break;
+		case 9: *(int *)data[i] = a ? d : 0; break;
+		case 11:
+			*(char **)data[i] = a        ? all().devices[d].arena + a->first
+					    : pinned ? pinned->first
+						     : nullptr;
+			break;
+		case 12:
+			*(size_t *)data[i] = a ? a->second.bytes : pinned ? pinned->second : 0;
+			break;
+		default: fail("cuPointerGetAttributes: no attribute %d", which[i]);
+		}
+	return 0;
 }
 }

@@ -11,7 +11,10 @@
  * - The memory of a device is accessible only while work of this device runs, or of a device with peer access to it.
  *   So an access by host code, or by a device without peer access, ends the program with a message.
  * - Errors that CUDA would report are reported: a launch in a stream of a device that is not current, an event of another
- *   device, shared memory above the permitted bytes, too large blocks.
+ *   device, shared memory above the permitted bytes, too large blocks, a wait in a capture.
+ * - A captured stream makes nodes of a graph. A launch gives each branch of the graph a stream of its own. Calls that
+ *   disturb a capture invalidate it, by the rules of cudaThreadExchangeStreamCaptureMode.
+ * - The model is libcuda.so.1, so the library finds its cuPointerGetAttributes.
  * - Memory is filled with 0xa5 bytes at its allocation, and shared memory before each block. Writes past the end are
  *   found when memory is freed, and after each block.
  *
