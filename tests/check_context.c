@@ -5,6 +5,7 @@
 
 #include "common.h"
 
+#include <cuatomic/lock_debug.h>
 #include <cuatomic/version.h>
 #include <limits.h>
 #include <pthread.h>
@@ -12,6 +13,10 @@
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#if TEST_CUDA
+#include <cuda_runtime_api.h>
+#endif
 
 /* See check_memory.c. */
 static int may_run_out(void)
@@ -988,6 +993,49 @@ END_TEST
 
 #endif
 
+#if TEST_CUDA
+/*
+ * Calls of contexts while another stream is captured in the default mode. Calls that wait or allocate would invalidate
+ * this capture if they did not select the relaxed mode.
+ */
+START_TEST(foreign_capture)
+{
+	struct cua_context *ctx = test_context(TEST_BACKEND), *other;
+	enum cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
+	cudaStream_t stream;
+	cudaGraph_t graph;
+	struct cua_lock_debug *table;
+	size_t nodes = 1;
+	void *p;
+
+	/* loads the kernels */
+	ck_assert_int_eq(use_context(ctx, 40), 0);
+	ck_assert_cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+	ck_assert_cuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+	ck_assert_int_eq(use_context(ctx, 41), 0);
+	ck_assert_cua(cua_context_reserve(ctx, (size_t)1 << 22));
+	ck_assert_cua(cua_alloc(ctx, 1000, 8, &p));
+	ck_assert_cua(cua_free(ctx, p));
+	/* mapped memory */
+	ck_assert_cua(cua_lock_debug_create(ctx, NULL, &table));
+	ck_assert_cua(cua_lock_debug_destroy(table));
+	ck_assert_cua(cua_context_create(TEST_BACKEND, 0, &other));
+	ck_assert_int_eq(use_context(other, 42), 0);
+	cua_context_destroy(other);
+	/* the mode of the thread is the same as before */
+	ck_assert_cuda(cudaThreadExchangeStreamCaptureMode(&mode));
+	ck_assert_int_eq((int)mode, (int)cudaStreamCaptureModeGlobal);
+	ck_assert_cuda(cudaStreamEndCapture(stream, &graph));
+	ck_assert_cuda(cudaGraphGetNodes(graph, NULL, &nodes));
+	ck_assert_uint_eq(nodes, 0);
+	ck_assert_cuda(cudaGraphDestroy(graph));
+	ck_assert_cuda(cudaStreamDestroy(stream));
+	cua_context_destroy(ctx);
+}
+END_TEST
+
+#endif
+
 static Suite *make_suite(void)
 {
 	Suite *suite = suite_create("context");
@@ -1012,7 +1060,9 @@ static Suite *make_suite(void)
 	tcase_add_test(tcase, several_contexts);
 	tcase_add_test(tcase, several_threads);
 	tcase_add_test(tcase, handed_from_thread_to_thread);
-#if !TEST_CUDA
+#if TEST_CUDA
+	tcase_add_test(tcase, foreign_capture);
+#else
 	tcase_add_test(tcase, signals);
 	tcase_add_test(tcase, forks);
 #endif
