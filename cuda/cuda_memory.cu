@@ -196,10 +196,13 @@ static enum cua_status cuda_copy_rows(struct cua_context *ctx, void *dst, size_t
 			n = 1;
 			status = ctx->runtime->copy(ctx, dst, src, row_bytes);
 		} else {
-			status = cua__cuda_status(ctx,
-						  cudaMemcpy2DAsync(dst, dst_pitch, src, src_pitch,
-								    row_bytes, n, cudaMemcpyDefault,
-								    (cudaStream_t)ctx->stream));
+			const enum cudaStreamCaptureMode mode = relax();
+			const cudaError_t error =
+				cudaMemcpy2DAsync(dst, dst_pitch, src, src_pitch, row_bytes, n,
+						  cudaMemcpyDefault, (cudaStream_t)ctx->stream);
+
+			restore(mode);
+			status = cua__cuda_status(ctx, error);
 		}
 		dst = (char *)dst + n * dst_pitch;
 		src = (const char *)src + n * src_pitch;

@@ -281,25 +281,6 @@ static enum cua_status cuda_may_wait(struct cua_context *ctx)
 	return capture == cudaStreamCaptureStatusNone ? CUA_OK : CUA_ERROR_CAPTURE;
 }
 
-/*
- * A thread of the process may be capturing a stream in the default mode. Calls that might disturb
- * that capture then fail and invalidate it, unless the calling thread has selected the relaxed
- * mode. cuda_may_wait has checked before whether this context's own stream is being captured.
- */
-static enum cudaStreamCaptureMode relax(void)
-{
-	enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
-
-	if (cudaThreadExchangeStreamCaptureMode(&mode) != cudaSuccess)
-		return cudaStreamCaptureModeGlobal;
-	return mode;
-}
-
-static void restore(enum cudaStreamCaptureMode mode)
-{
-	cudaThreadExchangeStreamCaptureMode(&mode);
-}
-
 static enum cua_status cuda_synchronize(struct cua_context *ctx)
 {
 	enum cudaStreamCaptureMode mode = relax();
@@ -450,10 +431,16 @@ static enum cua_status cuda_release_mapped(struct cua_context *ctx, void *p)
 
 static enum cua_status cuda_copy(struct cua_context *ctx, void *dst, const void *src, size_t bytes)
 {
+	enum cudaStreamCaptureMode mode;
+	cudaError_t error;
+
 	if (!bytes)
 		return CUA_OK;
-	return cua__cuda_status(ctx, cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDefault,
-						     (cudaStream_t)ctx->stream));
+	/* a copy of ordinary host memory waits */
+	mode = relax();
+	error = cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDefault, (cudaStream_t)ctx->stream);
+	restore(mode);
+	return cua__cuda_status(ctx, error);
 }
 
 static enum cua_status cuda_set_bytes(struct cua_context *ctx, void *dst, int byte, size_t bytes)

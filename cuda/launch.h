@@ -14,6 +14,25 @@
 extern "C" enum cua_status cua__cuda_status(struct cua_context *ctx, cudaError_t error);
 
 /*
+ * A thread of the process may be capturing a stream in the default mode. Calls that might disturb
+ * that capture then fail and invalidate it, unless the calling thread has selected the relaxed
+ * mode. may_wait has checked before whether the context's own stream is being captured.
+ */
+static inline enum cudaStreamCaptureMode relax(void)
+{
+	enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+
+	if (cudaThreadExchangeStreamCaptureMode(&mode) != cudaSuccess)
+		return cudaStreamCaptureModeGlobal;
+	return mode;
+}
+
+static inline void restore(enum cudaStreamCaptureMode mode)
+{
+	cudaThreadExchangeStreamCaptureMode(&mode);
+}
+
+/*
  * Launches a kernel on the context's stream and reports the result of this launch alone; <<<>>>
  * would also report earlier errors of other code. It is a template because only a template sees the
  * kernel's parameter types.

@@ -1005,6 +1005,8 @@ START_TEST(foreign_capture)
 	cudaStream_t stream;
 	cudaGraph_t graph;
 	struct cua_lock_debug *table;
+	struct cua_pitched rows;
+	char packed[35] = "rows", got[35];
 	size_t nodes = 1;
 	void *p;
 
@@ -1016,6 +1018,11 @@ START_TEST(foreign_capture)
 	ck_assert_cua(cua_context_reserve(ctx, (size_t)1 << 22));
 	ck_assert_cua(cua_alloc(ctx, 1000, 8, &p));
 	ck_assert_cua(cua_free(ctx, p));
+	ck_assert_cua(cua_alloc_2d(ctx, 5, 7, 1, &rows));
+	ck_assert_cua(cua_copy_to_pitched(ctx, &rows, packed));
+	ck_assert_cua(cua_copy_from_pitched(ctx, got, &rows));
+	ck_assert_mem_eq(got, packed, sizeof(got));
+	ck_assert_cua(cua_free_pitched(ctx, &rows));
 	/* mapped memory */
 	ck_assert_cua(cua_lock_debug_create(ctx, NULL, &table));
 	ck_assert_cua(cua_lock_debug_destroy(table));

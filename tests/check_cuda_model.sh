@@ -10,7 +10,7 @@ set -u
 
 # Set by `make check`.
 : "${top_srcdir:?}" "${top_builddir:?}" "${CC:?}" "${CXX?}" "${MAKE:?}" "${PKG_CONFIG?}" "${SANITIZER_FLAGS?}" \
-  "${CUDA_SUITES:?}"
+  "${CUDA_SUITES?}"
 
 if [ "${CUA_TEST_MODEL:-0}" = 0 ] && { [ "${CUA_TEST_DEEP:-0}" = 0 ] || [ "${CUA_TEST_QUICK:-0}" != 0 ]; }; then
   echo "skipped: CUA_TEST_MODEL is not set"
@@ -60,7 +60,7 @@ vpath %.cu $source/cuda
 all: \$(programs)
 check_sharded_parts: library := \$(filter-out sharded_direct.o,\$(library))
 \$(programs): %: %.o \$(library) libcuda.so.1
-	\$(CXX) -o \$@ \$< \$(library) -Wl,--no-as-needed ./libcuda.so.1 -Wl,--as-needed -Wl,-rpath,$tmp $flags -lpthread -lm -ldl
+	\$(CXX) -o \$@ \$< \$(library) -Wl,--no-as-needed ./libcuda.so.1 -Wl,--as-needed -Wl,--disable-new-dtags,-rpath,$tmp $flags -lpthread -lm -ldl
 \$(programs:=.o): %.o: %.c
 	\$(CC) -std=gnu11 -O2 \$(options) -DTEST_CUDA=1 -DTEST_MODEL=1 -c -o \$@ \$<
 \$(cuda): %.o: %.cu
@@ -93,8 +93,11 @@ run() {
 suite() {
   local rc=0
   run "$1" >"$tmp/$1.log" 2>&1 || rc=$?
-  echo "$1 on a model of GPUs: exit status $rc after $SECONDS s"
-  grep -v CUA_TEST_SEED= "$tmp/$1.log"
+  {
+    flock 9
+    echo "$1 on a model of GPUs: exit status $rc after $SECONDS s"
+    grep -v CUA_TEST_SEED= "$tmp/$1.log"
+  } 9>"$tmp/lock"
   return $rc
 }
 export -f run suite

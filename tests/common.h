@@ -8,7 +8,8 @@
  *   CUA_TEST_SEED=N     replays a run, including the seeds that maps draw
  *                       (CUATOMIC_HASH_SEED=N replays only the maps' seeds)
  *   CUA_TEST_QUICK=1    smaller sizes, for tools that slow the program down
- *   CUA_TEST_TOOL=NAME  the tool of compute-sanitizer that runs the program
+ *   CUA_TEST_TOOL=NAME  the tool of compute-sanitizer that runs the program, or "model" for a slow suite on the model
+ *                       of GPUs
  */
 #ifndef CUATOMIC_TESTS_COMMON_H
 #define CUATOMIC_TESTS_COMMON_H
@@ -88,12 +89,9 @@ int test_quick(void);
 int test_deep(void);
 /* quick with CUA_TEST_QUICK, full with CUA_TEST_FULL, otherwise normal. */
 int test_scale(int quick, int normal, int full);
-/* 1 if CUA_TEST_TOOL names this tool of compute-sanitizer. */
+/* 1 if CUA_TEST_TOOL is this name. */
 int test_under(const char *tool);
-/*
- * 1 under any tool of compute-sanitizer: each call takes about 100 times as long, so make few
- * calls.
- */
+/* 1 if CUA_TEST_TOOL is set: each call takes about 100 times as long, so make few calls. */
 int test_traced(void);
 
 /* Returns and prints the seed of this test: CUA_TEST_SEED, else a seed from the clock. */

@@ -722,6 +722,10 @@ cudaError_t wait_in_capture(CUstream_st *s, const CUevent_st *event)
 				  : report(cudaErrorStreamCaptureIsolation);
 	if (s == all().defaults[s->device])
 		return invalidate(event->capture, cudaErrorStreamCaptureImplicit);
+	if (event->capture->invalid)
+		return report(cudaErrorStreamCaptureInvalidated);
+	if (!s->capture)
+		s->after.clear();
 	s->capture = event->capture;
 	s->after.insert(s->after.end(), event->after.begin(), event->after.end());
 	return cudaSuccess;
@@ -740,16 +744,27 @@ bool is_joined(const capture *c)
 	return std::find(reached.begin(), reached.end(), false) == reached.end();
 }
 
-/* A stream for a node: that of a node that it waits for, if no node follows there, or an idle one. */
-CUstream_st *branch_for(const node &n, const std::vector<position> &at)
+void leave_capture(capture *c)
+{
+	c->ended = true;
+	for (CUstream_st *s : all().streams)
+		if (s->capture == c)
+			s->capture = nullptr;
+}
+
+/*
+ * A stream of a device for a node: the stream of a node that it waits for, if no node follows there, or an idle
+ * stream.
+ */
+CUstream_st *branch_for(const node &n, int device, const std::vector<position> &at)
 {
 	for (size_t i : n.after)
-		if (at[i].first->queued == at[i].second)
+		if (at[i].first->queued == at[i].second && at[i].first->device == device)
 			return at[i].first;
 	for (CUstream_st *s : all().branches)
-		if (s->queue.empty())
+		if (s->queue.empty() && s->device == device)
 			return s;
-	all().branches.push_back(new CUstream_st(current, false));
+	all().branches.push_back(new CUstream_st(device, false));
 	all().streams.push_back(all().branches.back());
 	return all().branches.back();
 }
@@ -1245,8 +1260,10 @@ cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_
 				  height);
 		});
 	}
-	if (!error && is_pageable(to) && !s->capture)
+	if (!error && is_pageable(to) && !s->capture) {
+		error = disturb();
 		run_all(s);
+	}
 	return error;
 }
 
@@ -1278,10 +1295,19 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned flags, i
 	return cudaStreamCreateWithFlags(stream, flags);
 }
 
-/* Its work still runs. */
+/* Its work still runs. Its capture ends, or becomes invalid. */
 cudaError_t cudaStreamDestroy(cudaStream_t stream)
 {
-	return stream ? cudaSuccess : report(cudaErrorInvalidResourceHandle);
+	guard held(lock_of_all);
+
+	if (!stream)
+		return report(cudaErrorInvalidResourceHandle);
+	if (capture *c = stream->capture) {
+		c->invalid = true;
+		if (c->origin == stream)
+			leave_capture(c);
+	}
+	return cudaSuccess;
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream)
@@ -1298,8 +1324,13 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 cudaError_t cudaDeviceSynchronize(void)
 {
 	guard held(lock_of_all);
-	const cudaError_t error = disturb_by_wait(all().defaults[current]);
+	cudaError_t error;
 
+	/* in any mode */
+	for (CUstream_st *s : all().streams)
+		if (s->capture && s->device == current)
+			return invalidate(s->capture, cudaErrorStreamCaptureUnsupported);
+	error = disturb();
 	if (!error)
 		run_device(current);
 	return error;
@@ -1409,18 +1440,19 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
 	cudaError_t error = cudaSuccess;
 
 	*graph = nullptr;
-	if (!c || c->origin != stream_at(stream))
+	if (!c)
 		return report(cudaErrorInvalidValue);
+	if (c->origin != stream_at(stream))
+		return invalidate(c, cudaErrorStreamCaptureUnmatched);
+	if (c->mode != cudaStreamCaptureModeRelaxed && c->thread != &current)
+		return invalidate(c, cudaErrorStreamCaptureWrongThread);
 	if (c->invalid)
 		error = cudaErrorStreamCaptureInvalidated;
 	else if (!is_joined(c))
 		error = cudaErrorStreamCaptureUnjoined;
 	else
 		*graph = new CUgraph_st{c->nodes};
-	c->ended = true;
-	for (CUstream_st *s : all().streams)
-		if (s->capture == c)
-			s->capture = nullptr;
+	leave_capture(c);
 	return report(error);
 }
 
@@ -1462,7 +1494,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)
 		return error;
 	before = {{s, s->queued}};
 	for (const node &n : exec->nodes) {
-		CUstream_st *branch = branch_for(n, at);
+		CUstream_st *branch = branch_for(n, n.device < 0 ? s->device : n.device, at);
 		std::vector<position> waits = before;
 
 		for (size_t i : n.after)

@@ -40,6 +40,8 @@ typedef enum cudaError {
 	cudaErrorStreamCaptureUnsupported,
 	cudaErrorStreamCaptureInvalidated,
 	cudaErrorStreamCaptureUnjoined,
+	cudaErrorStreamCaptureUnmatched,
+	cudaErrorStreamCaptureWrongThread,
 	cudaErrorStreamCaptureIsolation,
 	cudaErrorStreamCaptureImplicit
 } cudaError_t;
