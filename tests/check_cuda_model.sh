@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # The suites of the CUDA backend on a model of four GPUs (cuda_model/cuda_model.h), without CUDA and without a GPU.
-# Then orders between streams are removed, one at a time. The tests of builds in parts must fail for each; outside of
-# `make check-deep`, for one order by the seed.
+# Then each of seven orders between streams is removed, and the tests of builds in parts must fail. `make check-deep`
+# removes all of them in turn, another run a single order by the seed.
 #
 # The script compiles the CUDA backend as C++. This takes minutes, so it is part of `make check-deep`, but not of its
 # quick form. CUA_TEST_MODEL=1 runs it always.
@@ -89,7 +89,7 @@ run() {
   case $1 in check_fixed | check_group | check_group_by | check_segment) tool=model ;; esac
   CUA_REQUIRE_GPU=1 CUA_TEST_QUICK=1 CUA_TEST_TOOL=$tool "$tmp/$1"
 }
-# suite SUITE: its output is not mixed with that of others
+# suite SUITE: suites run at the same time, and their outputs are not mixed
 suite() {
   local rc=0
   run "$1" >"$tmp/$1.log" 2>&1 || rc=$?

@@ -1230,8 +1230,8 @@ cudaError_t cudaMemsetAsync(void *p, int byte, size_t bytes, cudaStream_t stream
 }
 
 /*
- * Pageable memory is read before the call returns, and written before it returns. Other memory, and memory of a
- * captured copy, is accessed later.
+ * Pageable memory is read before the call returns, and written before it returns, so the call counts as a call that
+ * waits. Other memory, and memory of a captured copy, is accessed later.
  */
 cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch,
 			      size_t width, size_t height, enum cudaMemcpyKind kind,
@@ -1247,6 +1247,11 @@ cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_
 	if (!is_whole(to, (height - 1) * to_pitch + width) ||
 	    !is_whole(from, (height - 1) * from_pitch + width))
 		return report(cudaErrorInvalidValue);
+	if (!s->capture && (is_pageable(from) || is_pageable(to))) {
+		error = disturb();
+		if (error)
+			return error;
+	}
 	if (is_pageable(from) && !s->capture) {
 		auto kept = std::make_shared<std::vector<char>>((height - 1) * from_pitch + width);
 
@@ -1260,10 +1265,8 @@ cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_
 				  height);
 		});
 	}
-	if (!error && is_pageable(to) && !s->capture) {
-		error = disturb();
+	if (!error && is_pageable(to) && !s->capture)
 		run_all(s);
-	}
 	return error;
 }
 
